@@ -7,18 +7,21 @@ using namespace sftc;
 // AttentionOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, ValueRange operands,
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,
                                             DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
                                             SmallVectorImpl<Type> &results) {
   Adaptor op(operands, attributes, properties, regions);
   RankedTensorType q = tensorType(operands[0]);
-  results.assign({q, RankedTensorType::get({q.getDimSize(0), q.getDimSize(1) / int64_t(op.getHeadDim())}, Float32Type::get(context))});
+  int64_t headDim = op.getHeadDim(), columns = q.getDimSize(1);
+  if (headDim <= 0 || columns < 0 || columns % headDim != 0) // C1, of which the shape of logsumexp is made
+    return emitOptionalError(location, "q has type ", q, "; with head_dim ", headDim, " it must be whole heads");
+  results.assign({q, RankedTensorType::get({q.getDimSize(0), columns / headDim}, Float32Type::get(context))});
   return success();
 }
 
 LogicalResult AttentionOp::verify() {
   int64_t d = getHeadDim(), q = tensorType(getQ()).getDimSize(1), k = tensorType(getK()).getDimSize(1);
-  if (d <= 0 || q % d || k % d || getK().getType() != getV().getType() || k == 0 || q % k) // C1
+  if (k <= 0 || k % d || getK().getType() != getV().getType() || q % k) // C1
     return emitOpError() << "q has " << q << " columns, k " << k << " and v " << tensorType(getV()).getDimSize(1)
                          << "; with head_dim " << d << " they must be whole heads, k and v of the same number that divides q's";
   auto sameRows = [](Value a, Value b) { return tensorType(a).getDimSize(0) == tensorType(b).getDimSize(0); };

@@ -79,7 +79,8 @@ LogicalResult ReorderOp::verify() {
     return failure();
   if (getInput().getType() != getResult().getType()) // C2
     return emitOpError() << "turns " << getInput().getType() << " into " << getResult().getType() << "; the types must agree";
-  int64_t rows = tensorType(getInput()).getDimSize(0);
+  RankedTensorType input = tensorType(getInput());
+  int64_t rows = input.getRank() == 0 ? 1 : input.getDimSize(0);
   if (rows % (2 * *size) != 0) // C3
     return emitOpError() << "has " << rows << " rows, which do not divide into " << 2 * *size << " slots";
   return success();

@@ -11,8 +11,6 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
                                          OpaqueProperties properties, RegionRange regions, SmallVectorImpl<Type> &results) {
   Adaptor op(operands, attributes, properties, regions);
   RankedTensorType a = tensorType(op.getA()), b = tensorType(op.getB());
-  if (a.getRank() != 2 || b.getRank() != 2)
-    return failure();
   int64_t m = a.getDimSize(op.getTransposeA() ? 1 : 0), n = b.getDimSize(op.getTransposeB() ? 0 : 1);
   results.push_back(RankedTensorType::get({m, n}, a.getElementType()));
   return success();

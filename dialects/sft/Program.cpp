@@ -27,9 +27,9 @@ LogicalResult ParameterOp::verify() {
 }
 
 LogicalResult StateOp::verify() {
-  static constexpr StringLiteral kinds[] = {"parameter", "gradient", "exp_avg", "exp_avg_sq", "table"};
+  static constexpr StringLiteral kinds[] = {"parameter", "gradient", "exp_avg", "exp_avg_sq", "scalar"};
   if (!llvm::is_contained(kinds, getKind())) // C1
-    return emitOpError() << "has kind \"" << getKind() << "\"; kinds are parameter, gradient, exp_avg, exp_avg_sq and table";
+    return emitOpError() << "has kind \"" << getKind() << "\"; kinds are parameter, gradient, exp_avg, exp_avg_sq and scalar";
   return success();
 }
 
@@ -91,8 +91,11 @@ int64_t FusedOp::getRows() {
     case AccessKind::Row:
     case AccessKind::Scalar:
     case AccessKind::Periodic:
-    case AccessKind::Partner:
-      return tensorType(value).getDimSize(0);
+    case AccessKind::Partner: {
+      // Also asked before shapes are verified.
+      RankedTensorType type = tensorType(value);
+      return type.getRank() == 0 ? -1 : type.getDimSize(0);
+    }
     default:
       return -1;
     }
@@ -178,7 +181,10 @@ LogicalResult FusedOp::verify() {
         return emitOpError() << "operand " << i << " is offset by operand " << offset << ", which is no i32 uniform";
     }
   }
-  auto yield = cast<YieldOp>(block.getTerminator());
+  // This runs before the trait that requires the terminator.
+  auto yield = dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return emitOpError() << "body ends in " << block.back().getName() << "; it must end in sft.yield";
   if (yield.getValues().size() != getNumResults()) // C1
     return emitOpError() << "yields " << yield.getValues().size() << " values for " << getNumResults() << " results";
   // A value depends on the column when it comes from an operand that does, unless a reduction lies between.

@@ -22,7 +22,7 @@ def Sft_ParameterOp : Sft_Op<"parameter", [Symbol]> {
 def Sft_StateOp : Sft_Op<"state", [Symbol]> {
   let summary = "Memory that lives between programs: a group of parameters, its gradients or an optimizer moment";
   let description = [{
-    `kind` is one of parameter, gradient, exp_avg, exp_avg_sq, table. `sliced` says that the type is one rank's share over the
+    `kind` is one of parameter, gradient, exp_avg, exp_avg_sq, scalar. `sliced` says that the type is one rank's share over the
     group's reduction axes instead of the whole.
     C1: the kind is one of those.
   }];

@@ -7,20 +7,18 @@ using namespace sftc;
 // RotaryTableOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult RotaryTableOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, ValueRange operands,
+LogicalResult RotaryTableOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,
                                               DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
                                               SmallVectorImpl<Type> &results) {
   Adaptor op(operands, attributes, properties, regions);
-  auto table = RankedTensorType::get({int64_t(op.getRows()), int64_t(op.getHeadDim())}, Float32Type::get(context));
+  // Checked here, since the result's shape is made of them and a verifier would run later.
+  int64_t rows = op.getRows(), headDim = op.getHeadDim();
+  if (headDim <= 0 || headDim % 2 != 0) // C1
+    return emitOptionalError(location, "head_dim ", headDim, " is not even and positive; rotary embedding turns pairs");
+  if (rows <= 0) // C2
+    return emitOptionalError(location, "rows is ", rows, "; a table has at least one");
+  auto table = RankedTensorType::get({rows, headDim}, Float32Type::get(context));
   results.assign({table, table});
-  return success();
-}
-
-LogicalResult RotaryTableOp::verify() {
-  if (getHeadDim() % 2 != 0) // C1
-    return emitOpError() << "head_dim " << int64_t(getHeadDim()) << " is odd; rotary embedding turns pairs";
-  if (int64_t(getRows()) <= 0) // C2
-    return emitOpError() << "rows is " << int64_t(getRows()) << "; a table has at least one";
   return success();
 }
 
@@ -37,7 +35,7 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
 }
 
 LogicalResult RotaryOp::verify() {
-  if (tensorType(getInput()).getDimSize(1) % getHeadDim() != 0) // C1
+  if (getHeadDim() <= 0 || tensorType(getInput()).getDimSize(1) % getHeadDim() != 0) // C1
     return emitOpError() << "a row of " << tensorType(getInput()).getDimSize(1) << " elements is no whole number of heads of "
                          << getHeadDim();
   return success();

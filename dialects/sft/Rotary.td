@@ -11,11 +11,10 @@ def Sft_RotaryTableOp : Sft_ComputeOp<"rotary_table", []> {
     position 131071. Both tables have head_dim columns; the sine of the first half carries the minus sign of the rotation.
     `parameters` holds rope_type (default, linear, llama3), theta and what the type needs.
 
-    C1: head_dim is even. C2: rows is positive.
+    C1: head_dim is even and positive. C2: rows is positive.
   }];
   let arguments = (ins I64Attr:$rows, I64Attr:$head_dim, DictionaryAttr:$parameters);
   let results = (outs 2DTensorOf<[F32]>:$cosine, 2DTensorOf<[F32]>:$sine);
-  let hasVerifier = 1;
 }
 
 def Sft_RotaryOp : Sft_ComputeOp<"rotary", [

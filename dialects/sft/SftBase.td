@@ -19,7 +19,7 @@ class Sft_ComputeOp<string mnemonic, list<Trait> traits = [], list<string> ruleM
 }
 
 def Sft_Float : AnyTypeOf<[F32, BF16]>;
-def Sft_Matrix : RankedTensorOf<[F32, BF16]>;        // T x D, or a weight
+def Sft_Matrix : 2DTensorOf<[F32, BF16]>;            // T x D, or a weight
 def Sft_FloatRows : 1DTensorOf<[F32]>;               // T
 def Sft_IntRows : 1DTensorOf<[I32]>;                 // T
 def Sft_Activation : 2DTensorOf<[F32, BF16]>;

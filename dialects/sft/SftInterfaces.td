@@ -46,7 +46,7 @@ def Sft_ShardingRuleInterface : OpInterface<"ShardingRule"> {
     InterfaceMethod<[{
       Called on the op that already has the shapes of one rank, with the axes that cut each factor: adds what a rank must know
       about its place, for example the first vocabulary row it holds.
-    }], "void", "localize", (ins "const ::sftc::FactorAxes &":$axes), "", [{ }]>];
+    }], "void", "localize", (ins "const ::sftc::FactorAxes &":$axes), "", [{ return; }]>];
 }
 
 def Sft_SequenceMultipleInterface : OpInterface<"SequenceMultiple"> {

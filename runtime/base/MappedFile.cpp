@@ -17,8 +17,7 @@ MappedFile::MappedFile(const std::string &path) {
   struct stat status;
   bool regular = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   size_ = regular ? size_t(status.st_size) : 0;
-  void *mapping =
-      size_ ? mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
+  void *mapping = size_ ? mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
   int reason = errno;
   close(descriptor);
   if (!regular)

@@ -7,8 +7,9 @@
 
 namespace sft {
 
-/// A whole regular file, mapped read-only for as long as the object lives. An empty file is valid and has size 0. Throws when
-/// the file cannot be opened or is not a regular file, with the path and the system's reason.
+/// A whole regular file, mapped read-only for as long as the object lives. An empty file is valid
+/// and has size 0. Throws when the file cannot be opened or is not a regular file, with the path
+/// and the system's reason.
 class MappedFile {
 public:
   explicit MappedFile(const std::string &path);

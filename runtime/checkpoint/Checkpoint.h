@@ -76,8 +76,8 @@ struct ExpectedTensor {
   std::vector<int64_t> shape;
 };
 
-/// Throws one error that lists missing, unexpected and mismatched tensors (with both shapes) and tied tensors that differ. Tensors
-/// named *.rotary_emb.inv_freq, which old checkpoints carry, are accepted unread: they follow from config.json.
+/// Throws one error that lists missing, unexpected and mismatched tensors (with both shapes) and tied tensors that differ.
+/// Tensors named *.rotary_emb.inv_freq, which old checkpoints carry, are accepted unread: they follow from config.json.
 void checkWeights(const WeightFolder &weights, const std::vector<ExpectedTensor> &expected);
 
 /// Writes a Hugging Face folder: model.safetensors (above `shard_bytes`: several files and an index), config.json as given, and
@@ -87,9 +87,10 @@ void writeModelFolder(const std::string &folder, const std::vector<TensorToWrite
                       const std::string &source_folder, uint64_t shard_bytes = 5'000'000'000);
 
 /// Random weights: N(0, initializer_range) by Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3")
-/// keyed by (seed, XXH64 of the checkpoint name), counter = global element index / 2, Box-Muller; the same on every mesh. The seed
-/// is Philox's key; the low half of its counter is the element pair, the high half the hash.
-void fillRandomNormal(uint64_t seed, const std::string &name, double standard_deviation, int64_t begin, int64_t count, float *out);
+/// keyed by (seed, XXH64 of the checkpoint name), counter = global element index / 2, Box-Muller; the same on every mesh. The
+/// seed is Philox's key; the low half of its counter is the element pair, the high half the hash.
+void fillRandomNormal(uint64_t seed, const std::string &name, double standard_deviation, int64_t begin, int64_t count,
+                      float *out);
 
 } // namespace sft
 

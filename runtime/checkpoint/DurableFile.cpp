@@ -21,7 +21,8 @@ std::string folderOf(const std::string &path) {
 class TemporaryFile {
 public:
   explicit TemporaryFile(std::string path)
-      : path_(std::move(path)), descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
+      : path_(std::move(path)),
+        descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
   ~TemporaryFile() {
     if (descriptor_ < 0)
       return;
@@ -62,7 +63,8 @@ void writeDurably(const std::string &path, const std::vector<std::string_view> &
     return std::filesystem::space(folderOf(path), unknown).available;
   };
   auto stop = [&](int reason) {
-    fail("cannot write file (", path, "): ", std::strerror(reason), ", ", needed, " bytes needed, ", freeBytes(), " free");
+    fail("cannot write file (", path, "): ", std::strerror(reason), ", ", needed, " bytes needed, ",
+         freeBytes(), " free");
   };
   TemporaryFile file(path + ".tmp");
   if (!file.isOpen())

@@ -8,8 +8,9 @@
 
 namespace sft {
 
-/// Writes the pieces one after another to `path` + ".tmp", syncs it, and renames it to `path`. Throws with the path, the system's
-/// reason, the bytes needed and the bytes free; the temporary file is then gone.
+/// Writes the pieces one after another to `path` + ".tmp", syncs it, and renames it to `path`.
+/// Throws with the path, the system's reason, the bytes needed and the bytes free; the temporary
+/// file is then gone.
 void writeDurably(const std::string &path, const std::vector<std::string_view> &pieces);
 
 /// Makes the names inside a folder durable (after files were created or renamed in it).

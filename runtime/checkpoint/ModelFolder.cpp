@@ -19,10 +19,15 @@ namespace {
 
 /// Whether a file of a source folder belongs to its tokenizer or to generation.
 bool isCompanion(const fs::path &file) {
-  static constexpr std::string_view names[] = {
-      "special_tokens_map.json", "added_tokens.json", "vocab.json",       "vocab.txt",
-      "merges.txt",              "tokenizer.model",   "chat_template.jinja", "chat_template.json",
-      "generation_config.json"};
+  static constexpr std::string_view names[] = {"special_tokens_map.json",
+                                               "added_tokens.json",
+                                               "vocab.json",
+                                               "vocab.txt",
+                                               "merges.txt",
+                                               "tokenizer.model",
+                                               "chat_template.jinja",
+                                               "chat_template.json",
+                                               "generation_config.json"};
   std::string name = file.filename().string();
   return std::find(std::begin(names), std::end(names), name) != std::end(names) ||
          (name.starts_with("tokenizer") && name.ends_with(".json"));
@@ -36,7 +41,8 @@ uint64_t bytesOf(const TensorToWrite &tensor) {
 }
 
 /// Consecutive tensors, as many in a shard as fit; a larger tensor has one of its own.
-std::vector<std::vector<TensorToWrite>> cutIntoShards(const std::vector<TensorToWrite> &tensors, uint64_t shardBytes) {
+std::vector<std::vector<TensorToWrite>> cutIntoShards(const std::vector<TensorToWrite> &tensors,
+                                                      uint64_t shardBytes) {
   std::vector<std::vector<TensorToWrite>> shards(1);
   uint64_t used = 0;
   for (const TensorToWrite &tensor : tensors) {
@@ -51,7 +57,8 @@ std::vector<std::vector<TensorToWrite>> cutIntoShards(const std::vector<TensorTo
   return shards;
 }
 
-void writeWeights(const fs::path &folder, const std::vector<TensorToWrite> &tensors, uint64_t shardBytes) {
+void writeWeights(const fs::path &folder, const std::vector<TensorToWrite> &tensors,
+                  uint64_t shardBytes) {
   const std::map<std::string, std::string> metadata = {{"format", "pt"}}; // transformers wants it
   std::vector<std::vector<TensorToWrite>> shards = cutIntoShards(tensors, shardBytes);
   if (shards.size() == 1)
@@ -82,8 +89,9 @@ void copyCompanions(const fs::path &source, const fs::path &folder) {
 
 } // namespace
 
-void writeModelFolder(const std::string &folder, const std::vector<TensorToWrite> &tensors, const std::string &configJson,
-                      const std::string &sourceFolder, uint64_t shardBytes) {
+void writeModelFolder(const std::string &folder, const std::vector<TensorToWrite> &tensors,
+                      const std::string &configJson, const std::string &sourceFolder,
+                      uint64_t shardBytes) {
   fs::path target = fs::path(folder).lexically_normal();
   if (!target.has_filename())
     target = target.parent_path(); // "final/"
@@ -103,7 +111,8 @@ void writeModelFolder(const std::string &folder, const std::vector<TensorToWrite
     syncFolder(target.has_parent_path() ? target.parent_path().string() : ".");
     fs::remove_all(old);
   } catch (const fs::filesystem_error &error) {
-    fail("cannot write model folder (", folder, "): ", error.code().message(), ": ", error.path1().string());
+    fail("cannot write model folder (", folder, "): ", error.code().message(), ": ",
+         error.path1().string());
   }
 }
 

@@ -18,13 +18,15 @@ double uniform(uint32_t low, uint32_t high) {
 
 } // namespace
 
-void fillRandomNormal(uint64_t seed, const std::string &name, double standardDeviation, int64_t begin, int64_t count,
-                      float *out) {
+void fillRandomNormal(uint64_t seed, const std::string &name, double standardDeviation,
+                      int64_t begin, int64_t count, float *out) {
   uint64_t hash = XXH64(name.data(), name.size(), 0);
   std::array<uint32_t, 2> key = {uint32_t(seed), uint32_t(seed >> 32)};
   int64_t end = begin + count;
   for (int64_t pair = begin / 2; 2 * pair < end; ++pair) {
-    auto bits = philox4x32({uint32_t(pair), uint32_t(uint64_t(pair) >> 32), uint32_t(hash), uint32_t(hash >> 32)}, key);
+    auto bits = philox4x32(
+        {uint32_t(pair), uint32_t(uint64_t(pair) >> 32), uint32_t(hash), uint32_t(hash >> 32)},
+        key);
     double radius = standardDeviation * std::sqrt(-2 * std::log(uniform(bits[0], bits[1])));
     double angle = 2 * std::numbers::pi * uniform(bits[2], bits[3]);
     if (2 * pair >= begin)

@@ -18,7 +18,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
 
-/// The limit of the format's own library: a header is parsed whole, so a hostile length must not be believed.
+/// The limit of the format's own library: a header is parsed whole, so a hostile length must not be
+/// believed.
 constexpr uint64_t largestHeader = 100'000'000;
 constexpr size_t lengthBytes = 8;
 
@@ -26,10 +27,12 @@ struct DTypeEntry {
   std::string_view name;
   DType dtype;
 };
-constexpr DTypeEntry dtypes[] = {{"F64", DType::F64}, {"F32", DType::F32}, {"F16", DType::F16}, {"BF16", DType::BF16},
-                                 {"I64", DType::I64}, {"I32", DType::I32}, {"U8", DType::U8}};
+constexpr DTypeEntry dtypes[] = {{"F64", DType::F64},   {"F32", DType::F32}, {"F16", DType::F16},
+                                 {"BF16", DType::BF16}, {"I64", DType::I64}, {"I32", DType::I32},
+                                 {"U8", DType::U8}};
 
-/// Takes the JSON parser's events. The header is {NAME: {dtype, shape, data_offsets}, "__metadata__": {KEY: STRING}}.
+/// Takes the JSON parser's events. The header is {NAME: {dtype, shape, data_offsets},
+/// "__metadata__": {KEY: STRING}}.
 class HeaderHandler {
 public:
   HeaderHandler(const std::string &path, std::map<std::string, TensorInfo> &tensors,
@@ -60,9 +63,11 @@ public:
     }
     if (depth_ != 2 || field_ != "dtype")
       return unexpected("a string");
-    auto entry = std::find_if(std::begin(dtypes), std::end(dtypes), [&](const DTypeEntry &e) { return e.name == value; });
+    auto entry = std::find_if(std::begin(dtypes), std::end(dtypes),
+                              [&](const DTypeEntry &e) { return e.name == value; });
     if (entry == std::end(dtypes))
-      fail("unsupported dtype (", path_, ", tensor ", name_, "): ", value, "; F64, F32, F16, BF16, I64, I32 or U8");
+      fail("unsupported dtype (", path_, ", tensor ", name_, "): ", value,
+           "; F64, F32, F16, BF16, I64, I32 or U8");
     tensor_.dtype = entry->dtype;
     return true;
   }
@@ -106,7 +111,8 @@ public:
       return true;
     auto at = std::find(fields.begin(), fields.end(), name);
     if (at == fields.end())
-      fail("unknown key in the header (", path_, ", tensor ", name_, "): ", name, "; dtype, shape and data_offsets");
+      fail("unknown key in the header (", path_, ", tensor ", name_, "): ", name,
+           "; dtype, shape and data_offsets");
     bool &seen = seen_[size_t(at - fields.begin())];
     if (seen)
       fail("key twice in the header (", path_, ", tensor ", name_, "): ", name);
@@ -114,15 +120,16 @@ public:
   }
   bool parse_error(size_t position, const std::string &, const nlohmann::json::exception &error) {
     constexpr size_t longest = 300;
-    fail("header is not valid JSON (", path_, ", byte ", lengthBytes + position, "): ",
-         std::string(error.what()).substr(0, longest));
+    fail("header is not valid JSON (", path_, ", byte ", lengthBytes + position,
+         "): ", std::string(error.what()).substr(0, longest));
   }
 
 private:
   static constexpr std::array<std::string_view, 3> fields = {"dtype", "shape", "data_offsets"};
 
   bool unexpected(const std::string &what) const {
-    fail("malformed header (", path_, ", tensor ", name_, depth_ > 1 ? ", " + field_ : "", "): found ", what,
+    fail("malformed header (", path_, ", tensor ", name_, depth_ > 1 ? ", " + field_ : "",
+         "): found ", what,
          "; an entry is {\"dtype\": STRING, \"shape\": [SIZES], \"data_offsets\": [BEGIN, END]}");
   }
 
@@ -131,15 +138,18 @@ private:
       if (!seen_[i])
         fail("incomplete header (", path_, ", tensor ", name_, "): no ", fields[i]);
     if (offsets_.size() != 2)
-      fail("malformed header (", path_, ", tensor ", name_, "): ", offsets_.size(), " data_offsets; begin and end");
+      fail("malformed header (", path_, ", tensor ", name_, "): ", offsets_.size(),
+           " data_offsets; begin and end");
     uint64_t needed = dtypeBytes(tensor_.dtype);
     bool overflow = false;
     for (int64_t size : tensor_.shape)
       overflow |= __builtin_mul_overflow(needed, uint64_t(size), &needed);
     auto [begin, end] = std::pair(offsets_[0], offsets_[1]);
     if (overflow || begin > end || end - begin != needed)
-      fail("shape does not match the bytes (", path_, ", tensor ", name_, "): data_offsets ", begin, " to ", end, " declare ",
-           begin > end ? "a negative number of" : std::to_string(end - begin), " bytes; the shape needs ",
+      fail("shape does not match the bytes (", path_, ", tensor ", name_, "): data_offsets ", begin,
+           " to ", end, " declare ",
+           begin > end ? "a negative number of" : std::to_string(end - begin),
+           " bytes; the shape needs ",
            overflow ? "more than 64 bits count" : std::to_string(needed));
     tensor_.name = name_;
     tensor_.begin = begin;
@@ -159,12 +169,14 @@ private:
 };
 
 /// Every byte of the data belongs to exactly one tensor.
-void checkCoverage(const std::string &path, const std::map<std::string, TensorInfo> &tensors, uint64_t dataBytes) {
+void checkCoverage(const std::string &path, const std::map<std::string, TensorInfo> &tensors,
+                   uint64_t dataBytes) {
   std::vector<const TensorInfo *> order;
   for (const auto &[name, tensor] : tensors) {
     if (tensor.end > dataBytes)
-      fail("tensor beyond the end of the file (", path, ", tensor ", name, "): bytes ", tensor.begin, " to ", tensor.end,
-           " of the data; the file has ", dataBytes, " (truncated?)");
+      fail("tensor beyond the end of the file (", path, ", tensor ", name, "): bytes ",
+           tensor.begin, " to ", tensor.end, " of the data; the file has ", dataBytes,
+           " (truncated?)");
     order.push_back(&tensor);
   }
   std::sort(order.begin(), order.end(), [](const TensorInfo *a, const TensorInfo *b) {
@@ -174,10 +186,11 @@ void checkCoverage(const std::string &path, const std::map<std::string, TensorIn
   const TensorInfo *previous = nullptr;
   for (const TensorInfo *tensor : order) {
     if (tensor->begin < covered)
-      fail("tensors overlap (", path, "): ", previous->name, " ends at byte ", covered, " of the data, ", tensor->name,
-           " begins at ", tensor->begin);
+      fail("tensors overlap (", path, "): ", previous->name, " ends at byte ", covered,
+           " of the data, ", tensor->name, " begins at ", tensor->begin);
     if (tensor->begin > covered)
-      fail("bytes without a tensor (", path, "): ", covered, " to ", tensor->begin, " of the data, before ", tensor->name);
+      fail("bytes without a tensor (", path, "): ", covered, " to ", tensor->begin,
+           " of the data, before ", tensor->name);
     covered = tensor->end;
     previous = tensor;
   }
@@ -192,10 +205,12 @@ uint64_t readHeaderLength(const std::string &path, const MappedFile &file) {
   std::memcpy(&length, file.data(), lengthBytes);
   uint64_t room = file.size() - lengthBytes;
   if (length > largestHeader || length > room || length < 2)
-    fail("header length of a safetensors file (", path, "): ", length, " bytes declared; at least 2 and at most ",
-         std::min(room, largestHeader), " (", room < largestHeader ? "the rest of the file" : "the limit", ")");
+    fail("header length of a safetensors file (", path, "): ", length,
+         " bytes declared; at least 2 and at most ", std::min(room, largestHeader), " (",
+         room < largestHeader ? "the rest of the file" : "the limit", ")");
   if (file.data()[lengthBytes] != '{')
-    fail("not a safetensors file (", path, "): byte ", lengthBytes, " is not \"{\", with which the header begins");
+    fail("not a safetensors file (", path, "): byte ", lengthBytes,
+         " is not \"{\", with which the header begins");
   return length;
 }
 
@@ -231,8 +246,12 @@ SafetensorsFile::~SafetensorsFile() = default;
 SafetensorsFile::SafetensorsFile(SafetensorsFile &&) noexcept = default;
 const std::string &SafetensorsFile::path() const { return impl_->path; }
 const std::map<std::string, TensorInfo> &SafetensorsFile::tensors() const { return impl_->tensors; }
-const std::map<std::string, std::string> &SafetensorsFile::metadata() const { return impl_->metadata; }
-const void *SafetensorsFile::data(const TensorInfo &tensor) const { return impl_->data + tensor.begin; }
+const std::map<std::string, std::string> &SafetensorsFile::metadata() const {
+  return impl_->metadata;
+}
+const void *SafetensorsFile::data(const TensorInfo &tensor) const {
+  return impl_->data + tensor.begin;
+}
 
 void writeSafetensors(const std::string &path, const std::vector<TensorToWrite> &tensors,
                       const std::map<std::string, std::string> &metadata) {
@@ -254,8 +273,9 @@ void writeSafetensors(const std::string &path, const std::vector<TensorToWrite> 
     uint64_t bytes = dtypeBytes(tensor.dtype);
     for (int64_t size : tensor.shape)
       bytes *= uint64_t(size);
-    header[tensor.name] = {
-        {"dtype", safetensorsName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
+    header[tensor.name] = {{"dtype", safetensorsName(tensor.dtype)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
     pieces.emplace_back(static_cast<const char *>(tensor.data), bytes);
   }

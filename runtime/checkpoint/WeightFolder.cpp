@@ -59,7 +59,8 @@ std::map<std::string, std::string> readIndex(const std::string &path) {
       fail("malformed index (", path, ", tensor ", tensor, "): ", name.dump(), "; a file name");
     std::string shard = name.get<std::string>();
     if (shard.empty() || shard == "." || shard == ".." || fs::path(shard).filename() != shard)
-      fail("shard outside the folder (", path, ", tensor ", tensor, "): \"", shard, "\"; a plain file name");
+      fail("shard outside the folder (", path, ", tensor ", tensor, "): \"", shard,
+           "\"; a plain file name");
     fileOf[tensor] = shard;
   }
   return fileOf;
@@ -129,7 +130,8 @@ bool sameValues(const WeightFolder &weights, const TensorInfo &a, const TensorIn
 WeightFolder::WeightFolder(const std::string &folder) : folder_(folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored))
-    fail("no such folder (weights): ", folder, "; a Hugging Face folder with ", singleName, " or ", indexName);
+    fail("no such folder (weights): ", folder, "; a Hugging Face folder with ", singleName, " or ",
+         indexName);
   fs::path single = fs::path(folder) / singleName, indexPath = fs::path(folder) / indexName;
   if (fs::exists(single, ignored)) {
     files_.emplace_back(single.string());
@@ -138,8 +140,11 @@ WeightFolder::WeightFolder(const std::string &folder) : folder_(folder) {
     return;
   }
   if (!fs::exists(indexPath, ignored))
-    fail("no weights in the folder (weights): ", folder, "; looked for ", singleName, " and ", indexName,
-         fs::is_symlink(fs::symlink_status(single, ignored)) ? concat(" (", singleName, " is a broken link)") : "");
+    fail("no weights in the folder (weights): ", folder, "; looked for ", singleName, " and ",
+         indexName,
+         fs::is_symlink(fs::symlink_status(single, ignored))
+             ? concat(" (", singleName, " is a broken link)")
+             : "");
 
   std::map<std::string, std::string> fileOf = readIndex(indexPath.string());
   std::map<std::string, size_t> shards;
@@ -184,15 +189,17 @@ std::vector<std::string> WeightFolder::names() const {
   return names;
 }
 
-void WeightFolder::readFloats(const std::string &name, int64_t begin, int64_t count, float *out) const {
+void WeightFolder::readFloats(const std::string &name, int64_t begin, int64_t count,
+                              float *out) const {
   const TensorInfo *tensor = find(name);
   if (!tensor)
     fail("no such tensor (", folder_, "): ", name);
   if (!isFloating(tensor->dtype))
-    fail("tensor is not floating point (", folder_, ", tensor ", name, "): ", dtypeName(tensor->dtype),
-         "; f32, bf16, f16 or f64");
+    fail("tensor is not floating point (", folder_, ", tensor ", name,
+         "): ", dtypeName(tensor->dtype), "; f32, bf16, f16 or f64");
   if (begin < 0 || count < 0 || count > tensor->elements() - begin)
-    failInternal("elements ", begin, " to ", begin + count, " of tensor ", name, ", which has ", tensor->elements());
+    failInternal("elements ", begin, " to ", begin + count, " of tensor ", name, ", which has ",
+                 tensor->elements());
   if (count == 0)
     return;
   const char *data = static_cast<const char *>(files_[file_of_.at(name)].data(*tensor));
@@ -206,8 +213,8 @@ void checkWeights(const WeightFolder &weights, const std::vector<ExpectedTensor>
     auto fits = [&](const std::string &name, const TensorInfo &have) {
       if (have.shape == want.shape && isFloating(have.dtype))
         return true;
-      mismatched.push_back(concat(name, " is ", dtypeName(have.dtype), " ", shapeText(have.shape), ", expected floating point ",
-                                  shapeText(want.shape)));
+      mismatched.push_back(concat(name, " is ", dtypeName(have.dtype), " ", shapeText(have.shape),
+                                  ", expected floating point ", shapeText(want.shape)));
       return false;
     };
     known.insert(want.name);

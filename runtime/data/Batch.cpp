@@ -11,7 +11,8 @@ namespace {
 void checkLayout(const TokenLayout &layout) {
   int64_t chunks = int64_t(layout.ranks) * layout.slots();
   if (layout.ranks < 1 || layout.padded_tokens < 0 || layout.padded_tokens % chunks != 0)
-    failInternal("token layout does not divide: ", layout.padded_tokens, " rows over ", chunks, " chunks");
+    failInternal("token layout does not divide: ", layout.padded_tokens, " rows over ", chunks,
+                 " chunks");
 }
 
 /// A table that is a list of rows, filled up with -1.
@@ -33,8 +34,8 @@ private:
 
 /// Copies the rank's rows, slot after slot.
 template <typename T>
-void fillRows(const std::string &kind, const std::vector<T> &source, const TokenLayout &layout, int rank, void *out,
-              size_t bytes) {
+void fillRows(const std::string &kind, const std::vector<T> &source, const TokenLayout &layout,
+              int rank, void *out, size_t bytes) {
   if (bytes != size_t(layout.rows()) * sizeof(T) || int64_t(source.size()) != layout.padded_tokens)
     failInternal("table size (", kind, "): ", bytes, " bytes for ", layout.rows(), " rows");
   T *next = static_cast<T *>(out);
@@ -78,10 +79,12 @@ struct EmbeddingOrder {
   std::vector<int32_t> tokens; ///< of the rank's rows
   std::vector<int32_t> order;  ///< local rows
 
-  EmbeddingOrder(const PackRows &rows, const TokenLayout &layout, int rank) : tokens(size_t(layout.rows())) {
+  EmbeddingOrder(const PackRows &rows, const TokenLayout &layout, int rank)
+      : tokens(size_t(layout.rows())) {
     std::vector<int32_t> documents(tokens.size());
     fillRows("tokens", rows.tokens, layout, rank, tokens.data(), tokens.size() * sizeof(int32_t));
-    fillRows("documents", rows.documents, layout, rank, documents.data(), documents.size() * sizeof(int32_t));
+    fillRows("documents", rows.documents, layout, rank, documents.data(),
+             documents.size() * sizeof(int32_t));
     order.reserve(tokens.size());
     for (size_t row = 0; row < tokens.size(); ++row)
       if (documents[row] >= 0)
@@ -109,7 +112,8 @@ void fillEmbeddingSegments(const EmbeddingOrder &embedding, ListTable table) {
   table.close();
 }
 
-/// An all-gather delivers the slots of rank 0, then those of rank 1, ...: the inverse of TokenLayout::slotBegin.
+/// An all-gather delivers the slots of rank 0, then those of rank 1, ...: the inverse of
+/// TokenLayout::slotBegin.
 void fillSlotPermutation(const TokenLayout &layout, ListTable table) {
   int64_t chunks = int64_t(layout.ranks) * layout.slots();
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -121,14 +125,18 @@ void fillSlotPermutation(const TokenLayout &layout, ListTable table) {
 
 } // namespace
 
-int64_t squaresCapacity(const TokenLayout &layout) { return layout.slots() * layout.max_documents + 1; }
+int64_t squaresCapacity(const TokenLayout &layout) {
+  return layout.slots() * layout.max_documents + 1;
+}
 
 int64_t rectanglesCapacity(const TokenLayout &layout) { return layout.slots() + 1; }
 
-PackRows layOutPack(const Dataset &dataset, const Pack &pack, double weightSum, const TokenLayout &layout) {
+PackRows layOutPack(const Dataset &dataset, const Pack &pack, double weightSum,
+                    const TokenLayout &layout) {
   checkLayout(layout);
   if (int64_t(pack.documents.size()) > layout.max_documents)
-    failInternal("pack of ", pack.documents.size(), " documents where ", layout.max_documents, " fit");
+    failInternal("pack of ", pack.documents.size(), " documents where ", layout.max_documents,
+                 " fit");
   size_t total = size_t(layout.padded_tokens);
   PackRows rows;
   rows.tokens.assign(total, 0);
@@ -160,8 +168,8 @@ PackRows layOutPack(const Dataset &dataset, const Pack &pack, double weightSum, 
   return rows;
 }
 
-void fillTable(const std::string &kind, bool whole, const PackRows &rows, const TokenLayout &groupLayout, int rank, void *out,
-               size_t bytes) {
+void fillTable(const std::string &kind, bool whole, const PackRows &rows,
+               const TokenLayout &groupLayout, int rank, void *out, size_t bytes) {
   TokenLayout layout = groupLayout;
   if (whole) {
     // All rows in global order are the rows of a group of one rank.
@@ -191,7 +199,8 @@ void fillTable(const std::string &kind, bool whole, const PackRows &rows, const 
   else if (kind == "slot_permutation")
     fillSlotPermutation(groupLayout, list);
   else
-    fail("unknown table (plan): ", kind, "; this build fills tokens, positions, documents, targets, weights, squares, "
+    fail("unknown table (plan): ", kind,
+         "; this build fills tokens, positions, documents, targets, weights, squares, "
          "rectangles, embedding_order, embedding_segments and slot_permutation");
 }
 

@@ -113,7 +113,8 @@ PackRows layOutPack(const Dataset &dataset, const Pack &pack, double weight_sum,
 /// rectangles rows {q row, q length, kv row, kv length}: q rows are local, kv rows are in global order. `bytes` is the size of
 /// `out`; unused entries are -1. embedding_order lists the rank's rows sorted by token (padding left out), embedding_segments
 /// rows are {token, begin, end} into it. slot_permutation[i] is the place of global slot i in an all-gather of the ranks' rows.
-void fillTable(const std::string &kind, bool whole, const PackRows &rows, const TokenLayout &layout, int rank, void *out, size_t bytes);
+void fillTable(const std::string &kind, bool whole, const PackRows &rows, const TokenLayout &layout, int rank, void *out,
+               size_t bytes);
 
 /// cos/sin tables of rotary embedding: rows x head_dim f32 each. Row p, element j of the cosine table is cos(angle(p, j mod
 /// (head_dim/2))); of the sine table the same with the sign of the first half negated, so that rotating is

@@ -18,8 +18,8 @@ constexpr std::string_view byteOrderMark = "\xEF\xBB\xBF";
 constexpr int64_t ignoredLabel = -100;
 
 enum Field { InputIds, LossMask, Labels, PositionIds, AttentionMask, FieldCount, Unknown };
-constexpr std::array<std::string_view, FieldCount> fieldNames = {"input_ids", "loss_mask", "labels", "position_ids",
-                                                                 "attention_mask"};
+constexpr std::array<std::string_view, FieldCount> fieldNames = {"input_ids", "loss_mask", "labels",
+                                                                 "position_ids", "attention_mask"};
 
 /// Where a line stands and how far the JSON parser has read in it.
 struct Place {
@@ -31,11 +31,13 @@ struct Place {
   template <typename... Args> [[noreturn]] void failAt(int64_t column, const Args &...what) const {
     fail(path, ":", line, ":", column, ": error: ", what...);
   }
-  /// Fails at the value that the parser has just handed out. The parser has read its last character or, for a number, the one
-  /// after it.
+  /// Fails at the value that the parser has just handed out. The parser has read its last character
+  /// or, for a number, the one after it.
   template <typename... Args> [[noreturn]] void failHere(const Args &...what) const {
     const char *at = cursor - 1;
-    while (at > begin && std::string_view("+-.0123456789eE").find(at[-1]) != std::string_view::npos)
+    bool string = *at == '"';
+    while (!string && at > begin &&
+           std::string_view("+-.0123456789eE").find(at[-1]) != std::string_view::npos)
       --at;
     failAt(at - begin + 1, what...);
   }
@@ -63,7 +65,8 @@ struct TrackedIterator {
 /// Takes the parser's events for one line. The line is an object, its fields are arrays of numbers.
 class LineHandler {
 public:
-  LineHandler(Place &place, int64_t vocabSize, int64_t number, std::map<std::string, int64_t> &ignoredKeys)
+  LineHandler(Place &place, int64_t vocabSize, int64_t number,
+              std::map<std::string, int64_t> &ignoredKeys)
       : place_(place), vocabSize_(vocabSize), ignoredKeys_(ignoredKeys) {
     sample_.number = number;
   }
@@ -93,7 +96,8 @@ public:
     if (!isElement())
       return other("a number");
     if (field_ != LossMask)
-      place_.failHere("expected an integer (sample ", sample_.number, ", ", fieldNames[field_], "[", index(), "]): ", text);
+      place_.failHere("expected an integer (sample ", sample_.number, ", ", fieldNames[field_], "[",
+                      index(), "]): ", text);
     addWeight(value);
     return true;
   }
@@ -135,7 +139,8 @@ public:
     return true;
   }
   bool parse_error(size_t position, const std::string &, const nlohmann::json::exception &error) {
-    // "[json.exception...] parse error at line 1, column 12: WHAT", of which the place is ours to say.
+    // "[json.exception...] parse error at line 1, column 12: WHAT", of which the place is ours to
+    // say.
     std::string what = error.what();
     size_t begin = what.find("] ") + 2, column = what.find(", column ", begin);
     if (column != std::string::npos)
@@ -149,16 +154,18 @@ public:
   Sample finish() {
     auto count = [&](Field field) { return field == Labels ? labels_.size() : values(field); };
     if (!present_[InputIds])
-      place_.failAt(1, "no input_ids (sample ", sample_.number, "); a line needs input_ids and loss_mask or labels");
+      place_.failAt(1, "no input_ids (sample ", sample_.number,
+                    "); a line needs input_ids and loss_mask or labels");
     if (present_[LossMask] && present_[Labels])
       place_.failAt(1, "both loss_mask and labels (sample ", sample_.number, "); give one of them");
     if (!present_[LossMask] && !present_[Labels])
-      place_.failAt(1, "no loss_mask and no labels (sample ", sample_.number, "); give one of them");
+      place_.failAt(1, "no loss_mask and no labels (sample ", sample_.number,
+                    "); give one of them");
     size_t tokens = sample_.input_ids.size();
     for (Field field : {LossMask, Labels, PositionIds, AttentionMask})
       if (present_[field] && count(field) != tokens)
-        place_.failAt(1, "lengths differ (sample ", sample_.number, "): ", tokens, " input_ids, ", count(field), " ",
-                      fieldNames[field], "; one entry a token");
+        place_.failAt(1, "lengths differ (sample ", sample_.number, "): ", tokens, " input_ids, ",
+                      count(field), " ", fieldNames[field], "; one entry a token");
     if (present_[Labels])
       takeLabels();
     if (tokens > 0)
@@ -190,8 +197,8 @@ private:
     if (depth_ == 0)
       place_.failHere("expected an object (sample ", sample_.number, "): found ", what);
     if (field_ != Unknown)
-      place_.failHere("expected an array of numbers (sample ", sample_.number, ", key ", fieldNames[field_], "): found ",
-                      what);
+      place_.failHere("expected an array of numbers (sample ", sample_.number, ", key ",
+                      fieldNames[field_], "): found ", what);
     return true;
   }
 
@@ -214,8 +221,9 @@ private:
     switch (field_) {
     case InputIds:
       if (value < 0 || value >= vocabSize_)
-        place_.failHere("token id outside the vocabulary (sample ", sample_.number, ", position ", index(), "): ", value,
-                        "; the embedding has ", vocabSize_, " rows, so ids are 0 to ", vocabSize_ - 1);
+        place_.failHere("token id outside the vocabulary (sample ", sample_.number, ", position ",
+                        index(), "): ", value, "; the embedding has ", vocabSize_,
+                        " rows, so ids are 0 to ", vocabSize_ - 1);
       sample_.input_ids.push_back(int32_t(value));
       return;
     case Labels:
@@ -224,15 +232,15 @@ private:
     case PositionIds: {
       int64_t least = sample_.position_ids.empty() ? 0 : int64_t(sample_.position_ids.back()) + 1;
       if (value < least || value > std::numeric_limits<int32_t>::max())
-        place_.failHere("position_ids must increase strictly (sample ", sample_.number, ", position ", index(),
-                        "): ", value, "; at least ", least);
+        place_.failHere("position_ids must increase strictly (sample ", sample_.number,
+                        ", position ", index(), "): ", value, "; at least ", least);
       sample_.position_ids.push_back(int32_t(value));
       return;
     }
     default:
       if (value != 1)
-        place_.failHere("masked token (sample ", sample_.number, ", attention_mask[", index(), "]): ", value,
-                        "; samples hold no padding, leave such tokens out");
+        place_.failHere("masked token (sample ", sample_.number, ", attention_mask[", index(),
+                        "]): ", value, "; samples hold no padding, leave such tokens out");
       ++attentionMask_;
     }
   }
@@ -241,8 +249,9 @@ private:
     sample_.weights.resize(labels_.size());
     for (size_t i = 0; i < labels_.size(); ++i) {
       if (labels_[i] != ignoredLabel && labels_[i] != sample_.input_ids[i])
-        place_.failAt(1, "label differs from the token (sample ", sample_.number, ", position ", i, "): ", labels_[i],
-                      " where input_ids has ", sample_.input_ids[i], "; labels are unshifted, -100 means not trained");
+        place_.failAt(1, "label differs from the token (sample ", sample_.number, ", position ", i,
+                      "): ", labels_[i], " where input_ids has ", sample_.input_ids[i],
+                      "; labels are unshifted, -100 means not trained");
       sample_.weights[i] = labels_[i] != ignoredLabel;
     }
   }
@@ -267,14 +276,15 @@ size_t checkEncoding(const std::string &path, std::string_view text) {
   else if (start == "\xFE\xFF" || (start.size() == 2 && start[0] == 0))
     encoding = "UTF-16 or UTF-32, big endian";
   if (encoding)
-    fail(path, ":1:1: error: wrong encoding (byte offset 0): ", encoding, "; write the file as UTF-8");
+    fail(path, ":1:1: error: wrong encoding (byte offset 0): ", encoding,
+         "; write the file as UTF-8");
   return text.starts_with(byteOrderMark) ? byteOrderMark.size() : 0;
 }
 
 } // namespace
 
-void readJsonl(const std::string &path, int64_t vocabSize, int64_t firstNumber, std::map<std::string, int64_t> &ignoredKeys,
-               const TakeSample &take) {
+void readJsonl(const std::string &path, int64_t vocabSize, int64_t firstNumber,
+               std::map<std::string, int64_t> &ignoredKeys, const TakeSample &take) {
   MappedFile file(path);
   std::string_view text(file.data(), file.size());
   size_t offset = checkEncoding(path, text);
@@ -286,13 +296,15 @@ void readJsonl(const std::string &path, int64_t vocabSize, int64_t firstNumber, 
     } else {
       Place place{path, line, content.data(), content.data() + content.size(), content.data()};
       if (blankLine)
-        fail(path, ":", blankLine, ":1: error: blank line; only the end of a file may have blank lines");
+        fail(path, ":", blankLine,
+             ":1: error: blank line; only the end of a file may have blank lines");
       // The JSON parser would skip a mark at the start of any line.
       if (content.starts_with(byteOrderMark))
         place.failAt(1, "byte order mark of UTF-8 inside the file (byte offset ", offset,
                      "); only the start of a file may have one");
       LineHandler handler(place, vocabSize, firstNumber++, ignoredKeys);
-      nlohmann::json::sax_parse(TrackedIterator{place.begin, &place}, TrackedIterator{place.end, &place}, &handler);
+      nlohmann::json::sax_parse(TrackedIterator{place.begin, &place},
+                                TrackedIterator{place.end, &place}, &handler);
       take(line, handler.finish());
     }
     offset += content.size() + 1;

@@ -33,8 +33,8 @@ private:
   uint64_t state_;
 };
 
-/// The room left in each pack, to find the first pack that has enough: a tree of maxima. There are as many packs as could ever
-/// be needed, so one always has.
+/// The room left in each pack, to find the first pack that has enough: a tree of maxima. There are
+/// as many packs as could ever be needed, so one always has.
 class FirstFit {
 public:
   FirstFit(size_t packs, int64_t room)
@@ -85,12 +85,14 @@ std::vector<Pack> packFirstFitDecreasing(const Dataset &dataset, const StepOptio
   return packs;
 }
 
-std::vector<Pack> packInOrder(const Dataset &dataset, const StepOptions &options, const std::vector<int64_t> &order) {
+std::vector<Pack> packInOrder(const Dataset &dataset, const StepOptions &options,
+                              const std::vector<int64_t> &order) {
   std::vector<Pack> packs;
   int64_t room = 0;
   for (int64_t document : order) {
     int64_t length = lengthOf(dataset, document);
-    if (packs.empty() || length > room || int64_t(packs.back().documents.size()) == options.max_documents) {
+    if (packs.empty() || length > room ||
+        int64_t(packs.back().documents.size()) == options.max_documents) {
       packs.emplace_back();
       room = options.tokens;
     }
@@ -123,8 +125,8 @@ std::vector<Step> planEpoch(const Dataset &dataset, const StepOptions &options, 
     failInternal("packing without limits (planEpoch)");
   for (const Sample &sample : dataset.samples)
     if (int64_t(sample.input_ids.size()) > options.tokens)
-      fail("sample longer than a pack (sample ", sample.number, "): ", sample.input_ids.size(), " tokens; at most ",
-           options.tokens);
+      fail("sample longer than a pack (sample ", sample.number, "): ", sample.input_ids.size(),
+           " tokens; at most ", options.tokens);
 
   std::vector<int64_t> order(dataset.samples.size());
   std::iota(order.begin(), order.end(), 0);

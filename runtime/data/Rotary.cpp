@@ -8,8 +8,8 @@ namespace sft {
 
 namespace {
 
-// The formulas of transformers' modeling_rope_utils.py, in its order and with its fp32 roundings. PyTorch computes
-// `scalar / tensor` as reciprocal times scalar.
+// The formulas of transformers' modeling_rope_utils.py, in its order and with its fp32 roundings.
+// PyTorch computes `scalar / tensor` as reciprocal times scalar.
 
 /// 1.0 / theta ** (arange(0, d, 2).float() / d)
 std::vector<float> defaultFrequencies(const RotaryParameters &parameters) {
@@ -22,7 +22,8 @@ std::vector<float> defaultFrequencies(const RotaryParameters &parameters) {
   return frequencies;
 }
 
-/// _compute_llama3_parameters: long wavelengths are slowed by the factor, short ones kept, those between blended.
+/// _compute_llama3_parameters: long wavelengths are slowed by the factor, short ones kept, those
+/// between blended.
 float llama3Frequency(float frequency, const RotaryParameters &parameters) {
   float context = float(parameters.original_max_position_embeddings);
   float factor = float(parameters.factor);
@@ -55,15 +56,17 @@ std::vector<float> frequenciesOf(const RotaryParameters &parameters) {
       frequency /= float(parameters.factor);
   } else if (parameters.rope_type == "llama3") {
     if (parameters.original_max_position_embeddings <= 0)
-      fail("original_max_position_embeddings (rope_parameters): ", parameters.original_max_position_embeddings,
-           "; llama3 needs a length above 0");
-    if (!(parameters.low_freq_factor > 0 && parameters.high_freq_factor > parameters.low_freq_factor))
-      fail("high_freq_factor (rope_parameters): ", parameters.high_freq_factor, "; above low_freq_factor ",
-           parameters.low_freq_factor, ", which is above 0");
+      fail("original_max_position_embeddings (rope_parameters): ",
+           parameters.original_max_position_embeddings, "; llama3 needs a length above 0");
+    if (!(parameters.low_freq_factor > 0 &&
+          parameters.high_freq_factor > parameters.low_freq_factor))
+      fail("high_freq_factor (rope_parameters): ", parameters.high_freq_factor,
+           "; above low_freq_factor ", parameters.low_freq_factor, ", which is above 0");
     for (float &frequency : frequencies)
       frequency = llama3Frequency(frequency, parameters);
   } else {
-    fail("unknown rope_type (rope_parameters): ", parameters.rope_type, "; default, linear or llama3");
+    fail("unknown rope_type (rope_parameters): ", parameters.rope_type,
+         "; default, linear or llama3");
   }
   return frequencies;
 }

@@ -106,9 +106,9 @@ private:
     for (size_t i = 0; i < instruction.operands.size(); ++i) {
       const fb::OperandT &operand = *instruction.operands[i];
       call.operands.push_back(operand.absent ? TensorRef() : executor_.buffer(operand.buffer));
-      bool in_body = kernel.body != nullptr;
-      launch.writes.push_back(!operand.absent && (in_body ? kernel.body->operands[i]->output : signature->operands[i].out));
-      launch.operands.push_back(concat(in_body ? concat("operand ", i) : signature->operands[i].name, " = ",
+      bool inBody = kernel.body != nullptr;
+      launch.writes.push_back(!operand.absent && (inBody ? kernel.body->operands[i]->output : signature->operands[i].out));
+      launch.operands.push_back(concat(inBody ? concat("operand ", i) : signature->operands[i].name, " = ",
                                        operand.absent ? "absent" : plan_.buffers[operand.buffer]->name));
     }
     for (const ParameterSignature &parameter : signature->parameters)

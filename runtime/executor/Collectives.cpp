@@ -26,18 +26,18 @@ std::unique_ptr<BoundStep> bindCollective(const fb::InstructionT &instruction, c
   const void *in = input.data;
   void *out = output.data;
   DType dtype = input.dtype;
-  size_t in_bytes = input.bytes();
-  int64_t in_count = input.elements(), out_count = output.elements();
+  size_t inBytes = input.bytes();
+  int64_t inCount = input.elements(), outCount = output.elements();
   ReduceOperator op = instruction.reduction == fb::Reduction::Max ? ReduceOperator::Max : ReduceOperator::Sum;
   switch (instruction.collective) {
   case fb::CollectiveKind::AllGather:
-    return makeStep([=, &group] { group.allGather(in, out, in_bytes); });
+    return makeStep([=, &group] { group.allGather(in, out, inBytes); });
   case fb::CollectiveKind::ReduceScatter:
-    return makeStep([=, &group] { group.reduceScatter(in, out, out_count, dtype, op); });
+    return makeStep([=, &group] { group.reduceScatter(in, out, outCount, dtype, op); });
   case fb::CollectiveKind::AllReduce:
-    return makeStep([=, &group] { group.allReduce(in, out, in_count, dtype, op); });
+    return makeStep([=, &group] { group.allReduce(in, out, inCount, dtype, op); });
   case fb::CollectiveKind::AllToAll: {
-    size_t part = in_bytes / size_t(group.size());
+    size_t part = inBytes / size_t(group.size());
     return makeStep([=, &group] { group.allToAll(in, out, part); });
   }
   }

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Error.h"
 
+#include <algorithm>
 #include <string_view>
 #include <xxhash.h>
 

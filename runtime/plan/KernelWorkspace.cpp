@@ -1,4 +1,5 @@
-// The workspace rules that Kernels.def names. The compiler reserves by them and the runtime relies on them.
+// The workspace rules that Kernels.def names. The compiler reserves by them and the runtime relies
+// on them.
 
 #include "runtime/base/Error.h"
 #include "runtime/plan/KernelSignature.h"
@@ -17,7 +18,9 @@ int64_t product(const KernelSignature &signature, const std::vector<int64_t> &fa
   return result;
 }
 
-int64_t ceilDivide(int64_t value, int64_t divisor) { return value / divisor + (value % divisor != 0); }
+int64_t ceilDivide(int64_t value, int64_t divisor) {
+  return value / divisor + (value % divisor != 0);
+}
 
 size_t indexOfOperand(const KernelSignature &signature, const std::string &name) {
   for (size_t i = 0; i < signature.operands.size(); ++i)
@@ -44,7 +47,8 @@ int64_t positiveParameter(const KernelSignature &signature, const std::string &n
   return it->second;
 }
 
-/// One fp32 number for every element of lse: rowsum(dout * o), which both gradients of attention need.
+/// One fp32 number for every element of lse: rowsum(dout * o), which both gradients of attention
+/// need.
 int64_t attentionGrad(const KernelSignature &signature,
                       const std::vector<std::vector<int64_t>> &shapes) {
   int64_t lse = product(signature, shapeOf(signature, indexOfOperand(signature, "lse"), shapes));

@@ -24,7 +24,8 @@ public:
   const fb::PlanT &plan;
   std::vector<std::string> problems;
 
-  /// Adds one line. A badly damaged plan would fill the screen, so the list ends after kMaxProblems.
+  /// Adds one line. A badly damaged plan would fill the screen, so the list ends after
+  /// kMaxProblems.
   template <typename... Args> void report(const Args &...args) {
     if (problems.size() < kMaxProblems)
       problems.push_back(concat(args...));
@@ -41,7 +42,8 @@ public:
   }
   /// The buffer, or null after a report.
   const fb::BufferT *buffer(const std::string &where, int64_t index) {
-    return inRange(where, "buffer", index, plan.buffers.size()) ? plan.buffers[size_t(index)].get() : nullptr;
+    return inRange(where, "buffer", index, plan.buffers.size()) ? plan.buffers[size_t(index)].get()
+                                                                : nullptr;
   }
   void location(const std::string &where, uint32_t index) {
     if (index != 0)
@@ -55,7 +57,8 @@ public:
   template <typename Enum> bool known(const std::string &where, const char *what, Enum value) {
     if (uint64_t(value) <= uint64_t(Enum::MAX))
       return true;
-    report("unknown ", what, " (", where, "): ", uint64_t(value), "; at most ", uint64_t(Enum::MAX));
+    report("unknown ", what, " (", where, "): ", uint64_t(value), "; at most ",
+           uint64_t(Enum::MAX));
     return false;
   }
 
@@ -63,8 +66,10 @@ public:
   static std::optional<int64_t> elements(const std::vector<int64_t> &shape);
   /// Bytes of a buffer; nothing when they cannot be told.
   static std::optional<int64_t> bytes(const fb::BufferT &buffer);
-  /// Reports another number of elements than the wanted one; unknowable sizes have been reported before.
-  void wantElements(const std::string &where, const fb::BufferT *buffer, std::optional<int64_t> wanted);
+  /// Reports another number of elements than the wanted one; unknowable sizes have been reported
+  /// before.
+  void wantElements(const std::string &where, const fb::BufferT *buffer,
+                    std::optional<int64_t> wanted);
 
 private:
   static constexpr size_t kMaxProblems = 100;
@@ -73,15 +78,18 @@ private:
 /// "[4, 5]"
 std::string shapeText(const std::vector<int64_t> &shape);
 
-/// What is inside programs: instructions, kernels' operands and parameters, collectives, repeats and events.
+/// What is inside programs: instructions, kernels' operands and parameters, collectives, repeats
+/// and events.
 void checkPrograms(PlanChecks &checks);
 
 /// The body of a generated kernel: operands, and operations that refer to earlier values.
 void checkRowBody(PlanChecks &checks, const std::string &where, const fb::RowBodyT &body);
 
-/// A launch of a generated kernel over `rows` rows: buffers fit the accesses, `columnSums` marks the column-sum operands.
+/// A launch of a generated kernel over `rows` rows: buffers fit the accesses, `columnSums` marks
+/// the column-sum operands.
 void checkRowLaunch(PlanChecks &checks, const std::string &where, const fb::RowBodyT &body,
-                    const std::vector<const fb::BufferT *> &operands, int64_t rows, int64_t columnSums);
+                    const std::vector<const fb::BufferT *> &operands, int64_t rows,
+                    int64_t columnSums);
 
 } // namespace sft
 

@@ -34,11 +34,12 @@ std::string versionText(uint16_t major, uint16_t minor) { return concat(major, '
 
 /// Two names, so that a half-read file is not mistaken for a foreign one.
 [[noreturn]] void failNotAPlan(const std::string &name) {
-  fail("not a plan file (", name, "): it does not begin with \"SFTPLAN\"; make one with sftc compile");
+  fail("not a plan file (", name,
+       "): it does not begin with \"SFTPLAN\"; make one with sftc compile");
 }
 [[noreturn]] void failTruncated(const std::string &name, uint64_t size, uint64_t expected) {
-  fail("plan file has the wrong length (", name, "): ", size, " bytes, its header promises ", expected,
-       "; copy it again or re-run the compiler");
+  fail("plan file has the wrong length (", name, "): ", size, " bytes, its header promises ",
+       expected, "; copy it again or re-run the compiler");
 }
 
 /// Magic and completeness of the header; nothing else is trusted yet.
@@ -64,8 +65,8 @@ bool hashMatches(const Header &header, const uint8_t *payload) {
 bool structureIsSound(const uint8_t *payload, size_t size) {
   flatbuffers::Verifier::Options options;
   options.max_depth = 64;
-  // A table that is not shared takes at least 8 bytes (its own offset and the one that leads to it), so this bound refuses
-  // small files that unpack into huge plans.
+  // A table that is not shared takes at least 8 bytes (its own offset and the one that leads to
+  // it), so this bound refuses small files that unpack into huge plans.
   options.max_tables = flatbuffers::uoffset_t(size / 8 + 1);
   flatbuffers::Verifier verifier(payload, size, options);
   return fb::VerifyPlanBuffer(verifier);
@@ -81,25 +82,29 @@ std::string storedCommandLine(const Header &header, const uint8_t *bytes, size_t
   return line && line->size() ? ": " + line->str() : "";
 }
 
-void checkVersion(const std::string &name, const Header &header, const uint8_t *bytes, size_t size) {
+void checkVersion(const std::string &name, const Header &header, const uint8_t *bytes,
+                  size_t size) {
   if (header.major == kPlanMajor && header.minor <= kPlanMinor)
     return;
-  fail("plan version ", header.major == kPlanMajor ? "is newer than this runtime" : "does not fit this runtime", " (",
-       name, "): plan version ", versionText(header.major, header.minor), ", runtime version ",
-       versionText(kPlanMajor, kPlanMinor), "; re-run the compiler of this installation",
-       storedCommandLine(header, bytes, size));
+  fail("plan version ",
+       header.major == kPlanMajor ? "is newer than this runtime" : "does not fit this runtime",
+       " (", name, "): plan version ", versionText(header.major, header.minor),
+       ", runtime version ", versionText(kPlanMajor, kPlanMinor),
+       "; re-run the compiler of this installation", storedCommandLine(header, bytes, size));
 }
 
 std::string hashText(const Header &header) {
   char text[33];
-  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(header.hash_high),
+  std::snprintf(text, sizeof(text), "%016llx%016llx",
+                static_cast<unsigned long long>(header.hash_high),
                 static_cast<unsigned long long>(header.hash_low));
   return text;
 }
 
 std::string joinProblems(const std::string &name, const std::vector<std::string> &problems) {
-  std::string message = concat("plan is not valid (", name, "): ", problems.size(),
-                               problems.size() == 1 ? " problem" : " problems", "; re-run the compiler");
+  std::string message =
+      concat("plan is not valid (", name, "): ", problems.size(),
+             problems.size() == 1 ? " problem" : " problems", "; re-run the compiler");
   for (const std::string &problem : problems)
     message += "\n  " + problem;
   return message;
@@ -110,7 +115,8 @@ std::vector<uint8_t> readFile(const std::string &path, size_t limit) {
     fail("cannot read plan (", path, "): it is a folder; name a plan file");
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    fail("cannot read plan (", path, "): ", std::strerror(errno), "; name a file made by sftc compile");
+    fail("cannot read plan (", path, "): ", std::strerror(errno),
+         "; name a file made by sftc compile");
   std::vector<uint8_t> bytes;
   file.seekg(0, std::ios::end);
   bytes.resize(std::min(limit, size_t(std::max<std::streamoff>(file.tellg(), 0))));
@@ -149,8 +155,8 @@ void sft::writePlan(const std::string &path, const std::vector<uint8_t> &bytes) 
   if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
     std::string reason = std::strerror(errno);
     std::remove(temporary.c_str());
-    fail("cannot write plan (", path, "): ", reason, "; choose a folder that can be written and has ", bytes.size(),
-         " bytes left");
+    fail("cannot write plan (", path, "): ", reason,
+         "; choose a folder that can be written and has ", bytes.size(), " bytes left");
   }
 }
 
@@ -171,12 +177,14 @@ PlanFile sft::readPlan(const std::string &name, const uint8_t *bytes, size_t siz
     failTruncated(name, size, header.payload_bytes + kHeaderBytes);
   const uint8_t *payload = bytes + kHeaderBytes;
   if (header.header_bytes != kHeaderBytes ||
-      std::any_of(std::begin(header.zeros), std::end(header.zeros), [](uint8_t byte) { return byte != 0; }) ||
+      std::any_of(std::begin(header.zeros), std::end(header.zeros),
+                  [](uint8_t byte) { return byte != 0; }) ||
       !hashMatches(header, payload))
     fail("plan file is damaged (", name, "): its contents do not match the hash ", hashText(header),
          " in its header; copy it again or re-run the compiler");
   if (!structureIsSound(payload, header.payload_bytes))
-    fail("plan file has an unsound structure (", name, "): its hash is right but FlatBuffers refuses it; it was not "
+    fail("plan file has an unsound structure (", name,
+         "): its hash is right but FlatBuffers refuses it; it was not "
          "written by sftc, re-run the compiler");
 
   PlanFile file;

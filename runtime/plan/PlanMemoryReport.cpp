@@ -11,7 +11,9 @@ using namespace sft;
 
 namespace {
 
-uint64_t alignUp(uint64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+uint64_t alignUp(uint64_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
 
 /// A range of bytes and the buffer it belongs to. Addresses count through all transient arenas.
 struct Range {
@@ -64,8 +66,6 @@ public:
     }
     return sum;
   }
-  /// At least alignedBytes(), without looking at every range.
-  uint64_t alignedBytesBound() const { return bytes_ + ranges_.size() * 2 * kBufferAlignment; }
   std::vector<LiveBuffer> byBuffer(const fb::PlanT &plan) const {
     std::map<uint32_t, uint64_t> sums;
     for (const auto &[begin, range] : ranges_)
@@ -73,7 +73,9 @@ public:
     std::vector<LiveBuffer> buffers;
     for (auto [buffer, bytes] : sums)
       buffers.push_back({plan.buffers[buffer]->name, bytes});
-    std::stable_sort(buffers.begin(), buffers.end(), [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
+    std::sort(buffers.begin(), buffers.end(), [](const auto &a, const auto &b) {
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.name < b.name;
+    });
     return buffers;
   }
 
@@ -111,7 +113,8 @@ struct Effect {
 /// Transient bytes that are live at each instruction of a program, for one value of its arguments.
 class Liveness {
 public:
-  Liveness(const fb::PlanT &plan, int64_t rank, bool first, bool last) : plan_(plan), first_(first), last_(last) {
+  Liveness(const fb::PlanT &plan, int64_t rank, bool first, bool last)
+      : plan_(plan), first_(first), last_(last) {
     uint64_t base = 0;
     std::vector<uint64_t> bases;
     for (const auto &arena : plan.arenas) {
@@ -129,7 +132,8 @@ public:
     }
   }
 
-  /// Walks the program backwards from what is live at its end; returns what is live at its beginning.
+  /// Walks the program backwards from what is live at its end; returns what is live at its
+  /// beginning.
   LiveBytes run(const fb::ProgramT &program, const LiveBytes &atEnd) {
     LiveBytes live = atEnd;
     for (uint32_t result : program.results)
@@ -174,8 +178,8 @@ private:
         step(instruction, name, live);
         continue;
       }
-      // What the body reads before writing it is live at the end of the round before; two passes reach the fixpoint. Zero
-      // rounds leave alone what is live behind the loop.
+      // What the body reads before writing it is live at the end of the round before; two passes
+      // reach the fixpoint. Zero rounds leave alone what is live behind the loop.
       LiveBytes behind = live;
       for (int pass = 0; pass < 2; ++pass) {
         walk(instruction.body, name + ".", live);
@@ -211,22 +215,20 @@ private:
       live.assign(range);
   }
 
-  void notePeak(const fb::InstructionT &instruction, const std::string &name, const LiveBytes &during) {
+  /// Walking backwards, `>=` names the first of equal instructions.
+  void notePeak(const fb::InstructionT &instruction, const std::string &name,
+                const LiveBytes &during) {
     if (found_) {
-      if (name == peak_.instruction && during.bytes() == peak_.bytes)
+      if (name == peak_.instruction && during.bytes() == peak_.bytes) {
+        peak_.lower_bound = during.alignedBytes();
         peak_.live = during.byBuffer(plan_);
-      return;
+      }
+    } else if (during.bytes() >= peak_.bytes) {
+      peak_.instruction = name;
+      peak_.kernel = instructionName(plan_, instruction);
+      peak_.location = locationText(plan_, instruction.location);
+      peak_.bytes = during.bytes();
     }
-    if (during.alignedBytesBound() < peak_.lower_bound)
-      return;
-    uint64_t aligned = during.alignedBytes();
-    if (aligned < peak_.lower_bound)
-      return; // of equal instructions, the first in the program is named
-    peak_.instruction = name;
-    peak_.kernel = instructionName(plan_, instruction);
-    peak_.location = locationText(plan_, instruction.location);
-    peak_.bytes = during.bytes();
-    peak_.lower_bound = aligned;
   }
 
   Effect effectOn(const fb::InstructionT &instruction, size_t operand) const {
@@ -234,8 +236,10 @@ private:
       return {operand == 0, operand == 1};
     const fb::KernelT &kernel = *plan_.kernels[instruction.kernel];
     if (kernel.body) {
-      bool loads = std::any_of(kernel.body->ops.begin(), kernel.body->ops.end(),
-                               [&](const auto &op) { return op->op == "load" && op->attribute == int32_t(operand); });
+      bool loads =
+          std::any_of(kernel.body->ops.begin(), kernel.body->ops.end(), [&](const auto &op) {
+            return op->op == "load" && op->attribute == int32_t(operand);
+          });
       bool output = kernel.body->operands[operand]->output;
       return {!output || loads, output};
     }
@@ -243,7 +247,8 @@ private:
     return {signature.in && !(signature.out && overwrites(instruction)), signature.out};
   }
 
-  /// A launch whose in-out operand is only written: its kernel has the parameter `accumulate`, which says so.
+  /// A launch whose in-out operand is only written: its kernel has the parameter `accumulate`,
+  /// which says so.
   bool overwrites(const fb::InstructionT &instruction) const {
     const KernelSignature &signature = *findKernel(plan_.kernels[instruction.kernel]->name);
     auto isAccumulate = [](const auto &parameter) { return parameter.name == "accumulate"; };
@@ -265,7 +270,8 @@ private:
 /// Calls visit(first, last) for every value of a program's arguments.
 template <typename Visit> void forEachInstance(const fb::ProgramT &program, Visit visit) {
   auto has = [&](const char *name) {
-    return std::find(program.arguments.begin(), program.arguments.end(), name) != program.arguments.end();
+    return std::find(program.arguments.begin(), program.arguments.end(), name) !=
+           program.arguments.end();
   };
   for (bool first : {true, false})
     for (bool last : {true, false})
@@ -277,7 +283,7 @@ template <typename Visit> void forEachInstance(const fb::ProgramT &program, Visi
 
 const ProgramPeak *MemoryReport::peak() const {
   auto most = std::max_element(programs.begin(), programs.end(),
-                               [](const auto &a, const auto &b) { return a.lower_bound < b.lower_bound; });
+                               [](const auto &a, const auto &b) { return a.bytes < b.bytes; });
   return most == programs.end() ? nullptr : &*most;
 }
 
@@ -308,7 +314,7 @@ MemoryReport sft::reportMemory(const fb::PlanT &plan, int64_t rank) {
     const LiveBytes atEnd = program->name == "train" ? between : LiveBytes();
     forEachInstance(*program, [&](bool first, bool last) {
       ProgramPeak peak = Liveness(plan, rank, first, last).findPeak(*program, atEnd);
-      if (peak.lower_bound > worst.lower_bound || worst.instruction.empty())
+      if (peak.bytes > worst.bytes || worst.instruction.empty())
         worst = peak;
     });
     report.programs.push_back(worst);
@@ -327,7 +333,8 @@ uint64_t sft::bufferOffset(const fb::PlanT &plan, const fb::BufferT &buffer, int
   // The rank's index inside its group counts in mesh order, fastest axis first.
   int64_t index = 0, stride = 1;
   for (const auto &axis : plan.mesh) {
-    if (std::find(buffer.slice_axes.begin(), buffer.slice_axes.end(), axis->name) != buffer.slice_axes.end()) {
+    if (std::find(buffer.slice_axes.begin(), buffer.slice_axes.end(), axis->name) !=
+        buffer.slice_axes.end()) {
       index += rank % axis->size * stride;
       stride *= axis->size;
     }

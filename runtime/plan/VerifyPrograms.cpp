@@ -25,7 +25,8 @@ std::string dtypeText(fb::DType dtype) {
 /// One program, instruction by instruction.
 class ProgramChecks {
 public:
-  ProgramChecks(PlanChecks &checks, const fb::ProgramT &program) : checks_(checks), program_(program) {}
+  ProgramChecks(PlanChecks &checks, const fb::ProgramT &program)
+      : checks_(checks), program_(program) {}
 
   void run() {
     std::string where = "program " + program_.name;
@@ -41,7 +42,8 @@ private:
   using Block = std::vector<std::unique_ptr<fb::InstructionT>>;
 
   bool hasArgument(const char *name) const {
-    return std::find(program_.arguments.begin(), program_.arguments.end(), name) != program_.arguments.end();
+    return std::find(program_.arguments.begin(), program_.arguments.end(), name) !=
+           program_.arguments.end();
   }
 
   void checkBlock(const std::string &where, const Block &block) {
@@ -67,7 +69,8 @@ private:
     }
   }
 
-  /// The instance that an instruction belongs to exists, and in it every awaited event has been signalled before.
+  /// The instance that an instruction belongs to exists, and in it every awaited event has been
+  /// signalled before.
   void checkWhen(const std::string &where, const fb::InstructionT &instruction) {
     using fb::When;
     if (!checks_.known(where, "condition", instruction.when))
@@ -75,12 +78,13 @@ private:
     bool needsFirst = instruction.when == When::First || instruction.when == When::NotFirst;
     const char *argument = needsFirst ? "first" : "last";
     if (instruction.when != When::Always && !hasArgument(argument))
-      checks_.report("instruction depends on an argument that the program lacks (", where, "): ", argument,
-                    "; list it in the program's arguments");
+      checks_.report("instruction depends on an argument that the program lacks (", where,
+                     "): ", argument, "; list it in the program's arguments");
     for (uint32_t event : instruction.waits)
       if (!signalled_[When::Always].count(event) && !signalled_[instruction.when].count(event))
-        checks_.report("wait for an event that no earlier instruction of the same instance signals (", where, "): event ", event,
-                      "; signal it first");
+        checks_.report(
+            "wait for an event that no earlier instruction of the same instance signals (", where,
+            "): event ", event, "; signal it first");
     signalled_[instruction.when].insert(instruction.signals.begin(), instruction.signals.end());
   }
 
@@ -98,17 +102,19 @@ private:
       checkOperands(where, operands, *signature);
     } else if (kernel.body) {
       if (integers["rows"] < 1 || integers["block_rows"] < 1) {
-        checks_.report("launch has no rows (", where, "): rows ", integers["rows"], ", block_rows ", integers["block_rows"],
-                      "; at least 1 each");
+        checks_.report("launch has no rows (", where, "): rows ", integers["rows"], ", block_rows ",
+                       integers["block_rows"], "; at least 1 each");
         return;
       }
-      checkRowLaunch(checks_, where, *kernel.body, operands, integers["rows"], integers["column_sums"]);
+      checkRowLaunch(checks_, where, *kernel.body, operands, integers["rows"],
+                     integers["column_sums"]);
     }
     checkWorkspace(where, instruction, *signature, operands, integers);
   }
 
   /// Null for an absent operand, and for one that does not exist after a report.
-  std::vector<const fb::BufferT *> operandBuffers(const std::string &where, const fb::InstructionT &instruction) {
+  std::vector<const fb::BufferT *> operandBuffers(const std::string &where,
+                                                  const fb::InstructionT &instruction) {
     std::vector<const fb::BufferT *> buffers;
     for (const auto &operand : instruction.operands)
       buffers.push_back(operand->absent ? nullptr : checks_.buffer(where, operand->buffer));
@@ -116,7 +122,8 @@ private:
   }
 
   /// Returns the integer parameters, defaults filled in.
-  std::map<std::string, int64_t> checkParameters(const std::string &where, const fb::InstructionT &instruction,
+  std::map<std::string, int64_t> checkParameters(const std::string &where,
+                                                 const fb::InstructionT &instruction,
                                                  const KernelSignature &signature) {
     std::map<std::string, int64_t> integers;
     std::set<std::string> given;
@@ -124,29 +131,32 @@ private:
       if (parameter.type == "int" && !parameter.required)
         integers[parameter.name] = std::stoll(parameter.default_value);
     for (const auto &parameter : instruction.parameters) {
-      auto known = std::find_if(signature.parameters.begin(), signature.parameters.end(),
-                                [&](const ParameterSignature &candidate) { return candidate.name == parameter->name; });
+      auto known = std::find_if(
+          signature.parameters.begin(), signature.parameters.end(),
+          [&](const ParameterSignature &candidate) { return candidate.name == parameter->name; });
       if (known == signature.parameters.end()) {
-        checks_.report("unknown parameter (", where, "): ", parameter->name, "; the kernel has ", parameterNames(signature));
+        checks_.report("unknown parameter (", where, "): ", parameter->name, "; the kernel has ",
+                       parameterNames(signature));
         continue;
       }
       if (!given.insert(parameter->name).second)
         checks_.report("parameter is given twice (", where, "): ", parameter->name, "; once");
       if (typeName(parameter->kind) != known->type)
-        checks_.report("parameter has the wrong type (", where, "): ", parameter->name, " is ", typeName(parameter->kind), "; ",
-                      known->type);
+        checks_.report("parameter has the wrong type (", where, "): ", parameter->name, " is ",
+                       typeName(parameter->kind), "; ", known->type);
       else if (known->type == "int")
         integers[parameter->name] = parameter->i;
     }
     for (const ParameterSignature &parameter : signature.parameters)
       if (parameter.required && !given.count(parameter.name))
-        checks_.report("parameter is missing (", where, "): ", parameter.name, "; every launch gives it");
+        checks_.report("parameter is missing (", where, "): ", parameter.name,
+                       "; every launch gives it");
     if (auto accumulate = integers.find("accumulate"); accumulate != integers.end()) {
       if (accumulate->second < 0 || accumulate->second > 2)
         checks_.report("accumulate is unknown (", where, "): ", accumulate->second, "; 0, 1 or 2");
       if (accumulate->second == 2 && !hasArgument("first"))
         checks_.report("instruction depends on an argument that the program lacks (", where,
-                      "): first, for accumulate = 2; list it in the program's arguments");
+                       "): first, for accumulate = 2; list it in the program's arguments");
     }
     return integers;
   }
@@ -173,32 +183,38 @@ private:
   void checkOperands(const std::string &where, const std::vector<const fb::BufferT *> &operands,
                      const KernelSignature &signature) {
     if (operands.size() != signature.operands.size()) {
-      checks_.report("launch has the wrong number of operands (", where, "): ", operands.size(), "; ", signature.operands.size());
+      checks_.report("launch has the wrong number of operands (", where, "): ", operands.size(),
+                     "; ", signature.operands.size());
       return;
     }
-    std::map<std::string, std::pair<int64_t, std::string>> sizes; // of a dimension name, and the operand that set it
+    std::map<std::string, std::pair<int64_t, std::string>>
+        sizes; // of a dimension name, and the operand that set it
     for (size_t i = 0; i < operands.size(); ++i) {
       const OperandSignature &wanted = signature.operands[i];
       if (operands[i])
         checkOperand(concat(where, ", operand ", wanted.name), *operands[i], wanted, sizes);
       else if (!wanted.optional)
-        checks_.report("operand is absent (", where, ", operand ", wanted.name, "); only optional operands may be");
+        checks_.report("operand is absent (", where, ", operand ", wanted.name,
+                       "); only optional operands may be");
     }
   }
 
-  void checkOperand(const std::string &where, const fb::BufferT &buffer, const OperandSignature &wanted,
+  void checkOperand(const std::string &where, const fb::BufferT &buffer,
+                    const OperandSignature &wanted,
                     std::map<std::string, std::pair<int64_t, std::string>> &sizes) {
     std::string dtypes;
     for (const std::string &dtype : wanted.dtypes)
       dtypes += (dtypes.empty() ? "" : " or ") + dtype;
-    if (std::find(wanted.dtypes.begin(), wanted.dtypes.end(), dtypeText(buffer.dtype)) == wanted.dtypes.end())
-      checks_.report("operand has the wrong dtype (", where, "): ", buffer.name, " is ", dtypeText(buffer.dtype), "; ", dtypes);
+    if (std::find(wanted.dtypes.begin(), wanted.dtypes.end(), dtypeText(buffer.dtype)) ==
+        wanted.dtypes.end())
+      checks_.report("operand has the wrong dtype (", where, "): ", buffer.name, " is ",
+                     dtypeText(buffer.dtype), "; ", dtypes);
     const std::vector<std::string> &dimensions = wanted.dimensions;
     if (dimensions.size() == 1 && dimensions[0] == "*")
       return;
     if (buffer.shape.size() != dimensions.size()) {
-      checks_.report("operand has the wrong rank (", where, "): ", buffer.name, " is ", shapeText(buffer.shape), "; ",
-                    dimensions.size(), " dimensions");
+      checks_.report("operand has the wrong rank (", where, "): ", buffer.name, " is ",
+                     shapeText(buffer.shape), "; ", dimensions.size(), " dimensions");
       return;
     }
     for (size_t i = 0; i < dimensions.size(); ++i) {
@@ -206,18 +222,24 @@ private:
       if (name == "*")
         continue;
       bool literal = name.find_first_not_of("0123456789") == std::string::npos;
-      auto [known, isNew] = sizes.emplace(name, std::pair(literal ? std::stoll(name) : buffer.shape[i], wanted.name));
+      auto [known, isNew] =
+          sizes.emplace(name, std::pair(literal ? std::stoll(name) : buffer.shape[i], wanted.name));
       if (known->second.first != buffer.shape[i])
-        checks_.report("operand has the wrong shape (", where, "): ", buffer.name, " is ", shapeText(buffer.shape), "; dimension ",
-                      i, literal ? concat(" is ", name) : concat(" (", name, ") is ", known->second.first, " as in operand ",
-                                                                 known->second.second));
+        checks_.report("operand has the wrong shape (", where, "): ", buffer.name, " is ",
+                       shapeText(buffer.shape), "; dimension ", i,
+                       literal ? concat(" is ", name)
+                               : concat(" (", name, ") is ", known->second.first, " as in operand ",
+                                        known->second.second));
     }
   }
 
-  void checkWorkspace(const std::string &where, const fb::InstructionT &instruction, const KernelSignature &signature,
-                      const std::vector<const fb::BufferT *> &operands, const std::map<std::string, int64_t> &integers) {
+  void checkWorkspace(const std::string &where, const fb::InstructionT &instruction,
+                      const KernelSignature &signature,
+                      const std::vector<const fb::BufferT *> &operands,
+                      const std::map<std::string, int64_t> &integers) {
     const fb::BufferT *workspace = nullptr;
-    if (instruction.workspace != -1 && !(workspace = checks_.buffer(where + ", workspace", instruction.workspace)))
+    if (instruction.workspace != -1 &&
+        !(workspace = checks_.buffer(where + ", workspace", instruction.workspace)))
       return;
     std::vector<std::vector<int64_t>> shapes;
     for (const fb::BufferT *operand : operands)
@@ -240,27 +262,32 @@ private:
       checks_.report("collective has no axes (", where, "); name the mesh axes of its group");
     for (const fb::SymbolT *symbol : repeats_)
       for (const std::string &axis : instruction.axes)
-        if (std::find(symbol->uniform_axes.begin(), symbol->uniform_axes.end(), axis) == symbol->uniform_axes.end())
-          checks_.report("collective inside a repeat whose rounds differ between its ranks (", where, "): axis ", axis, ", symbol ",
-                        symbol->name, "; the symbol must be uniform over the axis");
+        if (std::find(symbol->uniform_axes.begin(), symbol->uniform_axes.end(), axis) ==
+            symbol->uniform_axes.end())
+          checks_.report("collective inside a repeat whose rounds differ between its ranks (",
+                         where, "): axis ", axis, ", symbol ", symbol->name,
+                         "; the symbol must be uniform over the axis");
     if (!checks_.known(where, "collective", instruction.collective) ||
         !checks_.known(where, "reduction", instruction.reduction))
       return;
     std::vector<const fb::BufferT *> operands = operandBuffers(where, instruction);
     if (operands.size() != 2 || !operands[0] || !operands[1]) {
-      checks_.report("collective needs an input and an output (", where, "): ", operands.size(), " operands; 2 that are present");
+      checks_.report("collective needs an input and an output (", where, "): ", operands.size(),
+                     " operands; 2 that are present");
       return;
     }
     checkCollectiveSizes(where, instruction.collective, ranks, *operands[0], *operands[1]);
   }
 
-  void checkCollectiveSizes(const std::string &where, fb::CollectiveKind kind, int64_t ranks, const fb::BufferT &input,
-                            const fb::BufferT &output) {
+  void checkCollectiveSizes(const std::string &where, fb::CollectiveKind kind, int64_t ranks,
+                            const fb::BufferT &input, const fb::BufferT &output) {
     using fb::CollectiveKind;
     if (input.dtype != output.dtype)
-      checks_.report("collective changes the dtype (", where, "): ", input.name, " is ", dtypeText(input.dtype), ", ", output.name,
-                    " is ", dtypeText(output.dtype), "; the same");
-    std::optional<int64_t> in = PlanChecks::elements(input.shape), out = PlanChecks::elements(output.shape);
+      checks_.report("collective changes the dtype (", where, "): ", input.name, " is ",
+                     dtypeText(input.dtype), ", ", output.name, " is ", dtypeText(output.dtype),
+                     "; the same");
+    std::optional<int64_t> in = PlanChecks::elements(input.shape),
+                           out = PlanChecks::elements(output.shape);
     if (!in || !out)
       return; // reported with the buffer
     // Division, since the product of a damaged size could wrap.
@@ -285,16 +312,18 @@ private:
       break;
     }
     if (!fits)
-      checks_.report("collective sizes do not match (", where, "): ", fb::EnumNameCollectiveKind(kind), " over ", ranks,
-                    " ranks, input ", input.name, " ", shapeText(input.shape), ", output ", output.name, " ",
-                    shapeText(output.shape), "; ", rule);
+      checks_.report("collective sizes do not match (", where,
+                     "): ", fb::EnumNameCollectiveKind(kind), " over ", ranks, " ranks, input ",
+                     input.name, " ", shapeText(input.shape), ", output ", output.name, " ",
+                     shapeText(output.shape), "; ", rule);
   }
 
   void checkRepeat(const std::string &where, const fb::InstructionT &instruction) {
     if (!checks_.inRange(where, "symbol", instruction.symbol, checks_.plan.symbols.size()))
       return;
     if (repeats_.size() == kMaxRepeatDepth) {
-      checks_.report("repeats are nested too deep (", where, "): more than ", kMaxRepeatDepth, "; at most that many");
+      checks_.report("repeats are nested too deep (", where, "): more than ", kMaxRepeatDepth,
+                     "; at most that many");
       return;
     }
     repeats_.push_back(checks_.plan.symbols[instruction.symbol].get());
@@ -304,8 +333,8 @@ private:
 
   PlanChecks &checks_;
   const fb::ProgramT &program_;
-  std::vector<const fb::SymbolT *> repeats_;           ///< symbols of the repeats around
-  std::map<fb::When, std::set<uint32_t>> signalled_;   ///< events by the instances in which they are
+  std::vector<const fb::SymbolT *> repeats_;         ///< symbols of the repeats around
+  std::map<fb::When, std::set<uint32_t>> signalled_; ///< events by the instances in which they are
 };
 
 } // namespace
@@ -313,7 +342,8 @@ private:
 void sft::checkPrograms(PlanChecks &checks) {
   std::set<std::string> seen;
   for (const auto &program : checks.plan.programs) {
-    if (std::find(std::begin(kProgramNames), std::end(kProgramNames), program->name) == std::end(kProgramNames) ||
+    if (std::find(std::begin(kProgramNames), std::end(kProgramNames), program->name) ==
+            std::end(kProgramNames) ||
         !seen.insert(program->name).second)
       checks.report("program name is unknown or used twice (programs): ", program->name,
                     "; train, evaluate, update and update_sgd, each once");

@@ -45,41 +45,48 @@ constexpr OpKind kOpKinds[] = {
 };
 
 const OpKind *findOp(const std::string &name) {
-  auto kind = std::find_if(std::begin(kOpKinds), std::end(kOpKinds), [&](const OpKind &candidate) { return name == candidate.name; });
+  auto kind = std::find_if(std::begin(kOpKinds), std::end(kOpKinds),
+                           [&](const OpKind &candidate) { return name == candidate.name; });
   return kind == std::end(kOpKinds) ? nullptr : kind;
 }
 
 bool isStored(fb::RowAccess access) {
-  return access == fb::RowAccess::Row || access == fb::RowAccess::Scalar || access == fb::RowAccess::ColumnSum;
+  return access == fb::RowAccess::Row || access == fb::RowAccess::Scalar ||
+         access == fb::RowAccess::ColumnSum;
 }
 
 /// An operand that another one reads its row from: `index` of the wanted access, i32, an input.
-void checkIndexOperand(PlanChecks &checks, const std::string &where, const fb::RowBodyT &body, int32_t index,
-                       fb::RowAccess access) {
+void checkIndexOperand(PlanChecks &checks, const std::string &where, const fb::RowBodyT &body,
+                       int32_t index, fb::RowAccess access) {
   if (!checks.inRange(where, "operand", index, body.operands.size()))
     return;
   const fb::RowOperandT &operand = *body.operands[size_t(index)];
   if (operand.access != access || operand.dtype != fb::DType::I32 || operand.output)
-    checks.report("index operand does not fit (", where, "): operand ", index, "; an i32 input of access ",
-                  fb::EnumNameRowAccess(access));
+    checks.report("index operand does not fit (", where, "): operand ", index,
+                  "; an i32 input of access ", fb::EnumNameRowAccess(access));
 }
 
 /// Every element that the operand reads or writes lies inside its row.
-void checkOperand(PlanChecks &checks, const std::string &where, const fb::RowBodyT &body, const fb::RowOperandT &operand) {
+void checkOperand(PlanChecks &checks, const std::string &where, const fb::RowBodyT &body,
+                  const fb::RowOperandT &operand) {
   using fb::RowAccess;
-  if (!checks.known(where, "access", operand.access) || !checks.known(where, "dtype", operand.dtype))
+  if (!checks.known(where, "access", operand.access) ||
+      !checks.known(where, "dtype", operand.dtype))
     return;
   if (operand.output && !isStored(operand.access))
-    checks.report("operand cannot be written (", where, "): access ", fb::EnumNameRowAccess(operand.access),
-                  "; Row, Scalar or ColumnSum");
-  if (operand.access == RowAccess::ColumnSum && (!operand.output || operand.dtype != fb::DType::F32))
-    checks.report("column sum does not fit (", where, "): ", fb::EnumNameDType(operand.dtype), "; an f32 output");
+    checks.report("operand cannot be written (", where, "): access ",
+                  fb::EnumNameRowAccess(operand.access), "; Row, Scalar or ColumnSum");
+  if (operand.access == RowAccess::ColumnSum &&
+      (!operand.output || operand.dtype != fb::DType::F32))
+    checks.report("column sum does not fit (", where, "): ", fb::EnumNameDType(operand.dtype),
+                  "; an f32 output");
   switch (operand.access) {
   case RowAccess::Row:
   case RowAccess::Column:
   case RowAccess::ColumnSum:
     if (operand.width != body.width)
-      checks.report("operand width differs (", where, "): ", operand.width, "; the width of the body, ", body.width);
+      checks.report("operand width differs (", where, "): ", operand.width,
+                    "; the width of the body, ", body.width);
     break;
   case RowAccess::Scalar:
     if (operand.width != 1)
@@ -90,9 +97,11 @@ void checkOperand(PlanChecks &checks, const std::string &where, const fb::RowBod
       checks.report("operand element is negative (", where, "): ", operand.element, "; at least 0");
     break;
   case RowAccess::Partner:
-    if (operand.width != body.width || operand.period < 2 || operand.period % 2 != 0 || operand.width % operand.period != 0)
-      checks.report("partner does not fit (", where, "): width ", operand.width, ", period ", operand.period,
-                    "; the width of the body, ", body.width, ", in whole periods of even length");
+    if (operand.width != body.width || operand.period < 2 || operand.period % 2 != 0 ||
+        operand.width % operand.period != 0)
+      checks.report("partner does not fit (", where, "): width ", operand.width, ", period ",
+                    operand.period, "; the width of the body, ", body.width,
+                    ", in whole periods of even length");
     break;
   case RowAccess::Gathered:
     if (operand.rows < 1)
@@ -103,7 +112,8 @@ void checkOperand(PlanChecks &checks, const std::string &where, const fb::RowBod
     [[fallthrough]];
   case RowAccess::Periodic:
     if (operand.period < 1 || operand.period > operand.width)
-      checks.report("period does not fit (", where, "): ", operand.period, "; 1 to the operand's width, ", operand.width);
+      checks.report("period does not fit (", where, "): ", operand.period,
+                    "; 1 to the operand's width, ", operand.width);
     break;
   }
 }
@@ -112,25 +122,30 @@ void checkOp(PlanChecks &checks, const std::string &where, const fb::RowBodyT &b
   const fb::RowOpT &op = *body.ops[index];
   const OpKind *kind = findOp(op.op);
   if (!kind) {
-    checks.report("unknown operation (", where, "): ", op.op, "; this build has those that plan.fbs lists");
+    checks.report("unknown operation (", where, "): ", op.op,
+                  "; this build has those that plan.fbs lists");
     return;
   }
   if (op.args.size() != kind->args)
-    checks.report("operation has the wrong number of arguments (", where, "): ", op.args.size(), "; ", kind->args);
+    checks.report("operation has the wrong number of arguments (", where, "): ", op.args.size(),
+                  "; ", kind->args);
   for (int32_t arg : op.args)
     if (arg < 0 || size_t(arg) >= index || body.ops[size_t(arg)]->op == "store")
-      checks.report("operation refers to no earlier value (", where, "): ", arg, "; a result of operations 0 to ",
-                    int64_t(index) - 1);
-  if (kind->attribute == Attribute::None || !checks.inRange(where, "operand", op.attribute, body.operands.size()))
+      checks.report("operation refers to no earlier value (", where, "): ", arg,
+                    "; a result of operations 0 to ", int64_t(index) - 1);
+  if (kind->attribute == Attribute::None ||
+      !checks.inRange(where, "operand", op.attribute, body.operands.size()))
     return;
   const fb::RowOperandT &operand = *body.operands[size_t(op.attribute)];
-  if (kind->attribute == Attribute::StoredOperand ? !operand.output : operand.access == fb::RowAccess::ColumnSum)
-    checks.report("operation does not fit its operand (", where, "): operand ", op.attribute, " of access ",
-                  fb::EnumNameRowAccess(operand.access),
+  if (kind->attribute == Attribute::StoredOperand ? !operand.output
+                                                  : operand.access == fb::RowAccess::ColumnSum)
+    checks.report("operation does not fit its operand (", where, "): operand ", op.attribute,
+                  " of access ", fb::EnumNameRowAccess(operand.access),
                   "; stores go to outputs, and column sums are only written");
 }
 
-/// Elements of the buffer behind an operand of a launch over `rows` rows; nothing for Uniform, which reads one element.
+/// Elements of the buffer behind an operand of a launch over `rows` rows; nothing for Uniform,
+/// which reads one element.
 std::optional<int64_t> wantedElements(const fb::RowOperandT &operand, int64_t rows) {
   using fb::RowAccess;
   switch (operand.access) {
@@ -160,10 +175,11 @@ void sft::checkRowBody(PlanChecks &checks, const std::string &where, const fb::R
 }
 
 void sft::checkRowLaunch(PlanChecks &checks, const std::string &where, const fb::RowBodyT &body,
-                         const std::vector<const fb::BufferT *> &operands, int64_t rows, int64_t columnSums) {
+                         const std::vector<const fb::BufferT *> &operands, int64_t rows,
+                         int64_t columnSums) {
   if (operands.size() != body.operands.size()) {
-    checks.report("launch has the wrong number of operands (", where, "): ", operands.size(), "; the body has ",
-                  body.operands.size());
+    checks.report("launch has the wrong number of operands (", where, "): ", operands.size(),
+                  "; the body has ", body.operands.size());
     return;
   }
   uint64_t sums = 0;
@@ -178,12 +194,13 @@ void sft::checkRowLaunch(PlanChecks &checks, const std::string &where, const fb:
       continue;
     }
     if (buffer->dtype != operand.dtype)
-      checks.report("operand has the wrong dtype (", name, "): ", buffer->name, " is ", fb::EnumNameDType(buffer->dtype), "; ",
-                    fb::EnumNameDType(operand.dtype));
+      checks.report("operand has the wrong dtype (", name, "): ", buffer->name, " is ",
+                    fb::EnumNameDType(buffer->dtype), "; ", fb::EnumNameDType(operand.dtype));
     checks.wantElements(name, buffer, wantedElements(operand, rows));
     std::optional<int64_t> elements = PlanChecks::elements(buffer->shape);
     if (operand.access == fb::RowAccess::Uniform && elements && operand.element >= *elements)
-      checks.report("operand element is out of range (", name, "): ", operand.element, "; ", buffer->name, " has ", *elements);
+      checks.report("operand element is out of range (", name, "): ", operand.element, "; ",
+                    buffer->name, " has ", *elements);
   }
   if (uint64_t(columnSums) != sums)
     checks.report("column_sums does not match the body (", where, "): ", columnSums, "; ", sums);

@@ -21,14 +21,14 @@ void makeFolder(const std::string &folder) {
 } // namespace
 
 void dumpLosses(const Session &session, const std::string &folder, int64_t step, std::optional<double> loss,
-                std::optional<double> grad_norm, int64_t trained_tokens) {
+                std::optional<double> gradNorm, int64_t trainedTokens) {
   makeFolder(folder);
   nlohmann::ordered_json json;
   json["step"] = step;
   json["loss"] = loss ? nlohmann::ordered_json(*loss) : nullptr;
-  if (grad_norm)
-    json["grad_norm"] = *grad_norm;
-  json["trained_tokens"] = trained_tokens;
+  if (gradNorm)
+    json["grad_norm"] = *gradNorm;
+  json["trained_tokens"] = trainedTokens;
   std::string path = folder + "/loss.json";
   std::ofstream file(path);
   file << json.dump(2) << '\n';

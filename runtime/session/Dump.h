@@ -18,9 +18,9 @@
 
 namespace sft {
 
-/// Writes loss.json and token_loss.safetensors into `folder`, made if needed. `grad_norm` is left out when absent.
+/// Writes loss.json and token_loss.safetensors into `folder`, made if needed. `gradNorm` is left out when absent.
 void dumpLosses(const Session &session, const std::string &folder, int64_t step, std::optional<double> loss,
-                std::optional<double> grad_norm, int64_t trained_tokens);
+                std::optional<double> gradNorm, int64_t trainedTokens);
 /// Writes gradients.safetensors: between Session::accumulate and Session::update.
 void dumpGradients(const Session &session, const std::string &folder);
 /// Writes weights.safetensors.

@@ -11,13 +11,6 @@ namespace sft {
 
 namespace {
 
-Mesh meshOf(const fb::PlanT &plan) {
-  std::vector<std::pair<std::string, int>> axes;
-  for (const auto &axis : plan.mesh)
-    axes.emplace_back(axis->name, int(axis->size));
-  return Mesh(std::move(axes));
-}
-
 TokenLayout layoutOf(const fb::PlanT &plan, const Mesh &mesh) {
   TokenLayout layout;
   layout.padded_tokens = plan.padded_tokens;
@@ -31,8 +24,15 @@ std::string updateProgram(const std::string &optimizer) { return optimizer == "s
 
 } // namespace
 
+Mesh planMesh(const fb::PlanT &plan) {
+  std::vector<std::pair<std::string, int>> axes;
+  for (const auto &axis : plan.mesh)
+    axes.emplace_back(axis->name, int(axis->size));
+  return Mesh(std::move(axes));
+}
+
 Session::Session(PlanFile file, const SessionOptions &options)
-    : file_(std::move(file)), options_(options), mesh_(meshOf(file_.plan)), layout_(layoutOf(file_.plan, mesh_)),
+    : file_(std::move(file)), options_(options), mesh_(planMesh(file_.plan)), layout_(layoutOf(file_.plan, mesh_)),
       world_(mesh_, options.timeout), ranks_(size_t(mesh_.ranks())), threads_(world_) {
   const fb::PlanT &plan = file_.plan;
   if (options_.optimizer != "adamw" && options_.optimizer != "sgd")
@@ -131,16 +131,16 @@ const fb::ProgramT *Session::findProgram(const std::string &name) const {
 }
 
 std::vector<Session::PackRun> Session::runPacks(const std::string &program, const Dataset &dataset, const Step &step,
-                                                double weight_sum) {
+                                                double weightSum) {
   // Packs are dealt in turn; a rank without one runs padding, which contributes zero, since it must join the collectives.
   int64_t columns = dataParallelRanks();
   int64_t rounds = (int64_t(step.packs.size()) + columns - 1) / columns;
   std::vector<PackRun> runs(size_t(rounds * columns));
   for (size_t p = 0; p < runs.size(); ++p) {
-    runs[p].rows = layOutPack(dataset, p < step.packs.size() ? step.packs[p] : Pack(), weight_sum, layout_);
+    runs[p].rows = layOutPack(dataset, p < step.packs.size() ? step.packs[p] : Pack(), weightSum, layout_);
     runs[p].token_loss.resize(size_t(layout_.padded_tokens));
   }
-  size_t loss_buffer = findProgram(program)->results[0];
+  size_t lossBuffer = findProgram(program)->results[0];
   threads_.run([&](int rank) {
     Executor &executor = *ranks_[size_t(rank)].executor;
     int column = mesh_.index(rank, file_.plan.batch_axes), part = mesh_.index(rank, file_.plan.token_axes);
@@ -155,7 +155,7 @@ std::vector<Session::PackRun> Session::runPacks(const std::string &program, cons
       executor.run(executor.bind({program, round == 0, round == rounds - 1}));
       if (replica != 0)
         continue; // another rank has the same rows
-      const float *losses = executor.buffer(loss_buffer).as<const float>();
+      const float *losses = executor.buffer(lossBuffer).as<const float>();
       for (int slot = 0; slot < layout_.slots(); ++slot)
         executor.device().copyToHost(run.token_loss.data() + layout_.slotBegin(part, slot), losses + slot * layout_.slotRows(),
                                      size_t(layout_.slotRows()) * sizeof(float));
@@ -221,19 +221,19 @@ double Session::update(const UpdateScalars &scalars) {
 Session::Evaluation Session::evaluate(const Dataset &dataset, const std::vector<Step> &steps) {
   token_losses_.clear();
   Evaluation result;
-  double weight_sum = 0;
+  double weightSum = 0;
   for (const Step &step : steps) {
-    weight_sum += step.weight_sum;
+    weightSum += step.weight_sum;
     result.trained_tokens += step.trained_tokens;
   }
   // Without a trained token there is no loss; the samples still run so that their token losses, all zero, can be kept.
-  double loss = 0, divisor = weight_sum > 0 ? weight_sum : 1;
+  double loss = 0, divisor = weightSum > 0 ? weightSum : 1;
   for (const Step &step : steps)
     loss += collectLosses(dataset, runPacks("evaluate", dataset, step, divisor));
   if (!std::isfinite(loss))
     fail("the evaluation loss is not finite (after step ", steps_, "): ", loss,
          "; run with --compare to see which instruction makes the first bad number");
-  if (weight_sum > 0)
+  if (weightSum > 0)
     result.loss = loss;
   return result;
 }

@@ -60,6 +60,11 @@ struct NamedTensors {
   std::vector<TensorToWrite> tensors;
 };
 
+/// The mesh of a plan.
+Mesh planMesh(const fb::PlanT &plan);
+/// Positions of tokens lie below this: the rows of the plan's rotary tables.
+int64_t planMaxPositions(const fb::PlanT &plan);
+
 class Session {
 public:
   /// Checks the plan against this machine, reserves the memory of all ranks, binds the programs that the options ask for, and
@@ -78,8 +83,6 @@ public:
   /// Bytes of all arenas of a rank, the same on every rank.
   size_t arenaBytes() const;
   const TokenLayout &layout() const { return layout_; }
-  /// Positions of tokens lie below this: the rows of the rotary tables.
-  int64_t maxPositions() const;
 
   /// Checks the folder's tensors against the plan and loads them into every rank; resets the optimizer.
   void loadWeights(const std::string &folder);
@@ -132,7 +135,7 @@ private:
   void checkLossResult(const std::string &program) const;
   void createRank(int rank);
   void bindPrograms(int rank);
-  std::vector<PackRun> runPacks(const std::string &program, const Dataset &dataset, const Step &step, double weight_sum);
+  std::vector<PackRun> runPacks(const std::string &program, const Dataset &dataset, const Step &step, double weightSum);
   double collectLosses(const Dataset &dataset, const std::vector<PackRun> &runs);
   const fb::ProgramT *findProgram(const std::string &name) const;
 

@@ -41,11 +41,11 @@ RotaryParameters rotaryParameters(const fb::TableT &table, int64_t width) {
 
 } // namespace
 
-int64_t Session::maxPositions() const {
+int64_t planMaxPositions(const fb::PlanT &plan) {
   int64_t rows = std::numeric_limits<int32_t>::max();
-  for (const auto &table : file_.plan.tables)
+  for (const auto &table : plan.tables)
     if (isRotary(*table))
-      rows = std::min(rows, file_.plan.buffers[table->buffer]->shape[0]);
+      rows = std::min(rows, plan.buffers[table->buffer]->shape[0]);
   return rows;
 }
 

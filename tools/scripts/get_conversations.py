@@ -91,8 +91,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="get_conversations.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_OUTPUT, metavar="DIR", help="folder to write (default: build/data)")
-    parser.add_argument("--held-out", type=float, default=5.0, metavar="PERCENT", help="share of the conversations in val.jsonl (default: 5)")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=DEFAULT_OUTPUT, metavar="DIR", help="folder to write (default: build/data)"
+    )
+    parser.add_argument(
+        "--held-out",
+        type=float,
+        default=5.0,
+        metavar="PERCENT",
+        help="share of the conversations in val.jsonl (default: 5)",
+    )
     arguments = parser.parse_args()
     if not 0 < arguments.held_out < 100:
         parser.error(f"--held-out: {arguments.held_out}; a percentage between 0 and 100")

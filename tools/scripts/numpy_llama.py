@@ -100,7 +100,9 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return out
 
 
-def hidden_states(config: Config, weights: Weights, input_ids: Sequence[int], positions: Sequence[int] | None = None) -> np.ndarray:
+def hidden_states(
+    config: Config, weights: Weights, input_ids: Sequence[int], positions: Sequence[int] | None = None
+) -> np.ndarray:
     """What enters the LM head: [tokens, hidden], after the last norm."""
     heads = config["num_attention_heads"]
     kv_heads = config.get("num_key_value_heads") or heads
@@ -135,7 +137,9 @@ def head_weight(config: Config, weights: Weights) -> np.ndarray:
     return weights["model.embed_tokens.weight" if config.get("tie_word_embeddings") else "lm_head.weight"]
 
 
-def forward(config: Config, weights: Weights, input_ids: Sequence[int], positions: Sequence[int] | None = None) -> np.ndarray:
+def forward(
+    config: Config, weights: Weights, input_ids: Sequence[int], positions: Sequence[int] | None = None
+) -> np.ndarray:
     """Logits [tokens, vocabulary] of one document."""
     return hidden_states(config, weights, input_ids, positions) @ head_weight(config, weights).T
 

@@ -1,4 +1,4 @@
-// Compiled with -DSFT_ATTENTION=attentionV2|V3|V4 and the matching -march; see AttentionTasks.h for what may be included.
+// Compiled with -DSFT_ATTENTION=attentionBaseline|Avx2|Avx512 and the matching -march; see AttentionTasks.h for what may be included.
 //
 // All tiles lie so that the query index (forward, gradQueries) or the key index (gradKeys) runs along vector lanes: scores are
 // made transposed, so that the softmax needs no operation across lanes and no tile is transposed inside the loop.
@@ -29,8 +29,8 @@ inline Vector loadVector(const float *from) {
   return value;
 }
 inline void storeVector(float *to, Vector value) { __builtin_memcpy(to, &value, sizeof value); }
-inline Vector splat(float value) { return Vector{} + value; }
-inline IntVector splatInt(int32_t value) { return IntVector{} + value; }
+inline Vector splat(float value) { return value - Vector{}; } // x - 0 is x, also for -0: a plain broadcast
+inline IntVector splatInt(int32_t value) { return value - IntVector{}; }
 inline Vector maxVector(Vector a, Vector b) { return a > b ? a : b; }
 inline IntVector laneNumbers() {
   IntVector lanes;
@@ -67,18 +67,22 @@ inline Vector expVector(Vector x) {
 /// What a product does to the tile it is written to.
 enum class Into { Overwrite, Add, ScaleColumnsAndAdd };
 
-/// c[kMicroRows, kMicroColumns] = a * b over `inner`, in registers. a(m, k) = a[m * aRow + k * aInner].
-template <Into into>
-inline void microProduct(int64_t inner, const float *a, int64_t aRow, int64_t aInner, const float *b, float *c,
-                         const float *columnScale) {
+/// How the left factor of a product lies: rows one after another, or its transpose.
+enum class Left { Rows, Transposed };
+
+/// c[kMicroRows, kMicroColumns] = a * b over `inner`, in registers; rows of a (or of its transpose) are aStride apart. Not inlined:
+/// each copy in a caller would be scheduled worse than this one.
+template <Into into, Left left>
+__attribute__((noinline)) void microProduct(int64_t inner, const float *a, int64_t aStride, const float *b, float *c,
+                                            const float *columnScale) {
   Vector sums[kMicroRows][2] = {};
   for (int64_t k = 0; k < inner; ++k) {
     Vector b0 = loadVector(b + k * kBlock), b1 = loadVector(b + k * kBlock + kLanes);
 #pragma clang loop unroll(full)
     for (int m = 0; m < kMicroRows; ++m) {
-      Vector left = splat(a[m * aRow + k * aInner]);
-      sums[m][0] += left * b0;
-      sums[m][1] += left * b1;
+      Vector factor = splat(left == Left::Rows ? a[m * aStride + k] : a[k * aStride + m]);
+      sums[m][0] += factor * b0;
+      sums[m][1] += factor * b1;
     }
   }
 #pragma clang loop unroll(full)
@@ -97,12 +101,13 @@ inline void microProduct(int64_t inner, const float *a, int64_t aRow, int64_t aI
 
 /// c[rows, columns] = a[rows, inner] * b[inner, columns]; rows of b and c are kBlock apart. rows is a multiple of kMicroRows, columns
 /// of kMicroColumns.
-template <Into into>
-inline void product(int64_t rows, int64_t columns, int64_t inner, const float *a, int64_t aRow, int64_t aInner,
-                    const float *b, float *c, const float *columnScale = nullptr) {
+template <Into into, Left left>
+inline void product(int64_t rows, int64_t columns, int64_t inner, const float *a, int64_t aStride, const float *b,
+                    float *c, const float *columnScale = nullptr) {
   for (int64_t n = 0; n < columns; n += kMicroColumns)
     for (int64_t m = 0; m < rows; m += kMicroRows)
-      microProduct<into>(inner, a + m * aRow, aRow, aInner, b + n, c + m * kBlock + n, columnScale + n);
+      microProduct<into, left>(inner, left == Left::Rows ? a + m * aStride : a + m, aStride, b + n, c + m * kBlock + n,
+                               columnScale ? columnScale + n : nullptr);
 }
 
 /// tile[row][j] = from[row * stride + j], rows [0, rows) and zeros up to paddedRows. Copying keeps rows that lie a power of two
@@ -197,12 +202,12 @@ void forward(const AttentionOperands &at, const AttentionTask &task, float *scra
     const int64_t offset = (task.kvRow + from) * at.kvColumns + kvHead * dim;
     loadTile(keys, at.k + offset, at.kvColumns, count, padded, dim);
     loadTile(values, at.v + offset, at.kvColumns, count, count, dim);
-    product<Into::Overwrite>(padded, columns, dim, keys, dim, 1, queries, scores);
+    product<Into::Overwrite, Left::Rows>(padded, columns, dim, keys, dim, queries, scores);
     if (at.causal && from + count > first)
       onlineSoftmax<true>(scores, count, columns, first - from, at.scale, top, sum, rescale);
     else
       onlineSoftmax<false>(scores, count, columns, 0, at.scale, top, sum, rescale);
-    product<Into::ScaleColumnsAndAdd>(dim, columns, count, values, 1, dim, scores, output, rescale);
+    product<Into::ScaleColumnsAndAdd, Left::Transposed>(dim, columns, count, values, dim, scores, output, rescale);
   }
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t qRow = task.qRow + first + row;
@@ -296,13 +301,13 @@ void gradQueries(const AttentionOperands &at, const AttentionTask &task, float *
     const int64_t offset = (task.kvRow + from) * at.kvColumns + kvHead * dim;
     loadTile(keys, at.k + offset, at.kvColumns, count, padded, dim);
     loadTile(values, at.v + offset, at.kvColumns, count, padded, dim);
-    product<Into::Overwrite>(padded, columns, dim, keys, dim, 1, queries, scores);
-    product<Into::Overwrite>(padded, columns, dim, values, dim, 1, douts, scoreGrads);
+    product<Into::Overwrite, Left::Rows>(padded, columns, dim, keys, dim, queries, scores);
+    product<Into::Overwrite, Left::Rows>(padded, columns, dim, values, dim, douts, scoreGrads);
     if (at.causal && from + count > first)
       scoreGradByColumn<true>(scores, scoreGrads, count, columns, first - from, at.scale, lse, deltas);
     else
       scoreGradByColumn<false>(scores, scoreGrads, count, columns, 0, at.scale, lse, deltas);
-    product<Into::Add>(dim, columns, count, keys, 1, dim, scoreGrads, grad);
+    product<Into::Add, Left::Transposed>(dim, columns, count, keys, dim, scoreGrads, grad);
   }
   storeTransposed(at.dq + qOffset, at.qColumns, grad, rows, dim, at.scale, !at.causal);
 }
@@ -330,14 +335,14 @@ void gradKeys(const AttentionOperands &at, const AttentionTask &task, float *scr
       loadTile(douts, at.dout + offset, at.qColumns, count, padded, dim);
       loadStatistics(lse, at.lse + statistics, at.heads, count);
       loadStatistics(deltas, at.delta + statistics, at.heads, count);
-      product<Into::Overwrite>(padded, columns, dim, queries, dim, 1, keys, scores);
-      product<Into::Overwrite>(padded, columns, dim, douts, dim, 1, values, scoreGrads);
+      product<Into::Overwrite, Left::Rows>(padded, columns, dim, queries, dim, keys, scores);
+      product<Into::Overwrite, Left::Rows>(padded, columns, dim, douts, dim, values, scoreGrads);
       if (at.causal && from < first + rows)
         scoreGradByRow<true>(scores, scoreGrads, count, columns, from - first, at.scale, lse, deltas);
       else
         scoreGradByRow<false>(scores, scoreGrads, count, columns, 0, at.scale, lse, deltas);
-      product<Into::Add>(dim, columns, count, douts, 1, dim, scores, valueGrad);
-      product<Into::Add>(dim, columns, count, queries, 1, dim, scoreGrads, keyGrad);
+      product<Into::Add, Left::Transposed>(dim, columns, count, douts, dim, scores, valueGrad);
+      product<Into::Add, Left::Transposed>(dim, columns, count, queries, dim, scoreGrads, keyGrad);
     }
   storeTransposed(at.dk + kvOffset, at.kvColumns, keyGrad, rows, dim, at.scale, !at.causal);
   storeTransposed(at.dv + kvOffset, at.kvColumns, valueGrad, rows, dim, 1.0f, !at.causal);

@@ -50,7 +50,7 @@ inline int64_t attentionScratchFloats(int64_t headDim) {
   return 6 * kAttentionBlock * headDim + 2 * kAttentionBlock * kAttentionBlock + 4 * kAttentionBlock;
 }
 
-extern const AttentionFunctions attentionV2, attentionV3, attentionV4; ///< x86-64-v2, -v3 (AVX2, FMA), -v4 (AVX-512)
+extern const AttentionFunctions attentionBaseline, attentionAvx2, attentionAvx512;
 
 } // namespace sft::cpu
 

@@ -40,7 +40,9 @@ def make_tokenizer(folder: Path, template: str | None = TEMPLATE) -> None:
     tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[("y", "e"), ("ye", "s"), ("Ċ", "Ċ")]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in ("<|start|>", "<|end|>", "<|file|>")])
+    tokenizer.add_special_tokens(
+        [AddedToken(text, special=True, normalized=False) for text in ("<|start|>", "<|end|>", "<|file|>")]
+    )
     tokenizer.enable_truncation(8)  # a saved setting that must not cut anything
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -135,7 +137,9 @@ class Case(unittest.TestCase):
 class TrainedPositions(Case):
     # C-10, snowflakedb/ArcticTraining #335: a span found by searching the answer's text matched an earlier copy.
     def test_answer_that_also_appears_earlier(self) -> None:
-        self.good(self.prepare(self.write(line(talk("yes", "yes", "say yes", "yes")))))
+        result = self.prepare(self.write(line(talk("yes", "yes", "say yes", "yes"))), options=("--json",))
+        self.good(result)
+        self.assertEqual(json.loads(result.out)["straddling_tokens"], 0)
         # 0 start, 1-4 user, 5 LF, 6 yes, 7 end, 8 LF, 9 start, 10-18 assistant, 19 LF, 20 yes, 21 end, 22 LF,
         # 23 start, 24-27 user, 28 LF, 29-32 "say ", 33 yes, 34 end, 35 LF, 36 start, 37-45 assistant, 46 LF, 47 yes, 48 end, 49 LF
         self.assertEqual(self.trained(), [[20, 21, 47, 48]])
@@ -174,12 +178,18 @@ class TrainedPositions(Case):
         self.assertEqual(json.loads(result.out)["straddling_tokens"], 1)
 
     def test_first_token_is_never_a_target(self) -> None:
-        make_tokenizer(self.tokenizer, "{% for m in messages %}{% if m['role'] == 'assistant' %}{{ m['content'] }}<|end|>{% endif %}{% endfor %}")
+        make_tokenizer(
+            self.tokenizer,
+            "{% for m in messages %}{% if m['role'] == 'assistant' %}{{ m['content'] }}<|end|>{% endif %}{% endfor %}",
+        )
         self.good(self.prepare(self.write(line(talk("y", "abc")))))
         self.assertEqual(self.trained(), [[1, 2, 3]])  # 0 a, 1 b, 2 c, 3 end
 
     def test_template_without_end_token_trains_the_whole_span(self) -> None:
-        make_tokenizer(self.tokenizer, "{% for m in messages %}{{ m['role'][0] + ':' + m['content'] + '\\n' }}{% endfor %}{% if add_generation_prompt %}a:{% endif %}")
+        make_tokenizer(
+            self.tokenizer,
+            "{% for m in messages %}{{ m['role'][0] + ':' + m['content'] + '\\n' }}{% endfor %}{% if add_generation_prompt %}a:{% endif %}",
+        )
         self.good(self.prepare(self.write(line(talk("y", "abc")))))
         self.assertEqual(self.trained(), [[6, 7, 8, 9]])  # 0 u, 1 :, 2 y, 3 LF, 4 a, 5 :, 6-8 abc, 9 LF
 
@@ -188,12 +198,19 @@ class TrainedPositions(Case):
         result = run("show", self.output, "-n", 1, "--tokenizer", self.tokenizer)
         self.good(result)
         self.assertIn("50 tokens, 4 trained", result.out)
-        self.assertIn("<|start|>user\nyes<|end|>\n<|start|>assistant\n[[yes<|end|>]]\n<|start|>user\nsay yes<|end|>\n<|start|>assistant\n[[yes<|end|>]]\n", result.out)
+        self.assertIn(
+            "<|start|>user\nyes<|end|>\n<|start|>assistant\n[[yes<|end|>]]\n<|start|>user\nsay yes<|end|>\n<|start|>assistant\n[[yes<|end|>]]\n",
+            result.out,
+        )
         colour = run("show", self.output, "-n", 1, "--tokenizer", self.tokenizer, "--color", "always").out
         self.assertIn("\x1b[32myes<|end|>\x1b[0m", colour)
         self.assertNotIn("[[", colour)
         ids = self.samples()[0]["input_ids"]
         self.assertIn(f" {ids[19]} [[{ids[20]} {ids[21]}]] {ids[22]} ", run("show", self.output).out)
+
+    def test_show_never_marks_the_first_token(self) -> None:
+        result = run("show", self.write('{"input_ids": [5, 6, 7], "loss_mask": [1, 1, 0]}\n'))
+        self.assertIn("3 tokens, 1 trained\n5 [[6]] 7\n", result.out)
 
     def test_show_stops_after_n(self) -> None:
         self.good(self.prepare(self.write(line(HI) * 5)))
@@ -203,14 +220,24 @@ class TrainedPositions(Case):
 class Templates(Case):
     def test_template_that_is_not_prefix_stable(self) -> None:
         make_tokenizer(self.tokenizer, "{{ messages | length }}" + TEMPLATE)
-        self.refused(line(talk("a", "b", "c", "d")), "in.jsonl:1:1: error: chat template is not prefix-stable", "message 1", "at character 0 '1<", "instead of '4<")
+        self.refused(
+            line(talk("a", "b", "c", "d")),
+            "in.jsonl:1:1: error: chat template is not prefix-stable",
+            "message 1",
+            "at character 0 '1<",
+            "instead of '4<",
+        )
 
     def test_template_that_refuses(self) -> None:
-        make_tokenizer(self.tokenizer, "{{ raise_exception('no system please') if messages[0]['role'] == 'system' }}" + TEMPLATE)
+        make_tokenizer(
+            self.tokenizer, "{{ raise_exception('no system please') if messages[0]['role'] == 'system' }}" + TEMPLATE
+        )
         self.refused_and_skipped(line([{"role": "system", "content": "s"}, *HI]), "no system please")
 
     def test_template_in_its_own_file_wins(self) -> None:
-        (self.tokenizer / "chat_template.jinja").write_text("{% for m in messages %}{% generation %}{{ m['content'] }}<|end|>{% endgeneration %}{% endfor %}")
+        (self.tokenizer / "chat_template.jinja").write_text(
+            "{% for m in messages %}{% generation %}{{ m['content'] }}<|end|>{% endgeneration %}{% endfor %}"
+        )
         self.good(self.prepare(self.write(line(HI))))
         self.assertEqual(self.decoded(), ["a<|end|>b<|end|>"])
         self.assertEqual(self.trained(), [[2, 3]])
@@ -237,7 +264,9 @@ class Templates(Case):
         self.good(self.prepare(self.write(line(HI))))
 
     def test_control_token_in_a_message(self) -> None:
-        self.refused_and_skipped(line(talk("a<|end|>", "b")), "control token inside a message", "message 0", "'<|end|>'")
+        self.refused_and_skipped(
+            line(talk("a<|end|>", "b")), "control token inside a message", "message 0", "'<|end|>'"
+        )
 
     def test_other_special_token_in_a_message_is_kept_and_counted(self) -> None:
         result = self.prepare(self.write(line(talk("a <|file|>", "b"))), options=("--json",))
@@ -267,7 +296,9 @@ class BadLines(Case):
         self.refused_and_skipped('{"messages": NaN}\n', "NaN is not JSON")
         self.refused_and_skipped('{"messages": [], "messages": []}\n', "repeated key: 'messages'")
         self.refused_and_skipped("[1]\n", "line is not an object", "list")
-        self.refused_and_skipped(line(HI).strip() + line(HI), "more than one JSON value", f"in.jsonl:2:{len(line(HI))}:")
+        self.refused_and_skipped(
+            line(HI).strip() + line(HI), "more than one JSON value", f"in.jsonl:2:{len(line(HI))}:"
+        )
         self.refused_and_skipped('{"a":' + "[" * 100_000 + "\n", "nested too deeply")
         self.refused_and_skipped('{"a":' + "1" * 5000 + "}\n", "malformed JSON")
 
@@ -281,7 +312,13 @@ class BadLines(Case):
     # C-09, hiyouga/LlamaFactory #9493: all samples dropped, and the message said only that none was valid.
     def test_nothing_usable_wrong_key(self) -> None:
         content = line([{"role": "user", "text": "a"}, {"role": "assistant", "text": "b"}]) * 10
-        parts = ("0 of 10 usable", "10 x key 'content' is missing", "in.jsonl:1", "keys seen: 'role', 'text'", "rename 'text' to 'content'")
+        parts = (
+            "0 of 10 usable",
+            "10 x key 'content' is missing",
+            "in.jsonl:1",
+            "keys seen: 'role', 'text'",
+            "rename 'text' to 'content'",
+        )
         self.refused(content, *parts)
         result = self.prepare(self.write(content), options=("--skip-bad-lines",))
         self.assertEqual(result.status, 1)
@@ -289,20 +326,31 @@ class BadLines(Case):
         self.assertFalse(self.output.exists())
 
     def test_nothing_usable_empty_content(self) -> None:
-        self.refused(line(talk("", "")) * 6 + line(talk("a", " ")) * 4, "0 of 10 usable", "10 x empty turn (first at ", "in.jsonl:1)")
+        self.refused(
+            line(talk("", "")) * 6 + line(talk("a", " ")) * 4,
+            "0 of 10 usable",
+            "10 x empty turn (first at ",
+            "in.jsonl:1)",
+        )
 
     def test_seven_good_three_bad(self) -> None:
-        result = self.prepare(self.write(line(HI) * 4 + line(talk("", "b")) * 3 + line(HI) * 3), options=("--skip-bad-lines", "--json"))
+        result = self.prepare(
+            self.write(line(HI) * 4 + line(talk("", "b")) * 3 + line(HI) * 3), options=("--skip-bad-lines", "--json")
+        )
         self.good(result)
         summary = json.loads(result.out)
-        self.assertEqual((summary["samples"], summary["skipped"], summary["skipped_reasons"]), (7, 3, {"empty turn": 3}))
+        self.assertEqual(
+            (summary["samples"], summary["skipped"], summary["skipped_reasons"]), (7, 3, {"empty turn": 3})
+        )
         self.assertEqual(len(self.samples()), 7)
 
     def test_empty_file(self) -> None:
         self.refused("", "0 records")
 
     def test_missing_messages(self) -> None:
-        self.refused_and_skipped('{"conversations": []}\n', "key 'messages' is missing", "rename 'conversations' to 'messages'")
+        self.refused_and_skipped(
+            '{"conversations": []}\n', "key 'messages' is missing", "rename 'conversations' to 'messages'"
+        )
 
 
 class Encodings(Case):
@@ -315,7 +363,9 @@ class Encodings(Case):
 
     def test_mark_in_the_middle(self) -> None:
         offset = len(line(HI))
-        self.refused_and_skipped("\ufeff" + line(HI), f"in.jsonl:2:1: error: byte order mark inside the file (byte offset {offset}): U+FEFF")
+        self.refused_and_skipped(
+            "\ufeff" + line(HI), f"in.jsonl:2:1: error: byte order mark inside the file (byte offset {offset}): U+FEFF"
+        )
         text = line(HI).replace('"a"', '"é\ufeff"')
         self.refused(text, f"in.jsonl:1:{text.index(chr(0xFEFF)) + 1}: error: byte order mark inside")
 
@@ -324,15 +374,23 @@ class Encodings(Case):
         self.assertIn("user\n\ufeffa<|end|>", self.decoded()[0])
 
     def test_utf16(self) -> None:
-        for encoding in ("utf-16", "utf-16-be", "utf-16-le", "utf-32"):
-            self.refused(line(HI).encode(encoding), "not UTF-8", "in.jsonl", "byte offset", "UTF-16" if encoding != "utf-32" else "UTF-32")
+        for encoding, mark in (("utf-16", "UTF-16"), ("utf-32", "UTF-32")):  # these write a mark
+            self.refused(
+                line(HI).encode(encoding), "file is not UTF-8", "in.jsonl, byte offset 0", f"{mark} byte order mark"
+            )
+        for encoding, place in (("utf-16-le", 1), ("utf-16-be", 0)):
+            self.refused(
+                line(HI).encode(encoding), "file is not UTF-8", f"in.jsonl, line 1, byte offset {place}", "NUL byte"
+            )
         result = self.prepare(self.write(line(HI).encode("utf-16")), options=("--skip-bad-lines",))
         self.assertEqual(result.status, 1)  # its lines cannot even be told apart
 
     def test_invalid_utf8(self) -> None:
         content = line(HI).encode() + line(HI).encode().replace(b'"a"', b'"\xe9"')
         place = line(HI).index('"a"') + 1
-        self.refused(content, f"in.jsonl:2:{place + 1}: error: invalid UTF-8 (byte offset {len(line(HI)) + place}): byte 0xe9")
+        self.refused(
+            content, f"in.jsonl:2:{place + 1}: error: invalid UTF-8 (byte offset {len(line(HI)) + place}): byte 0xe9"
+        )
 
     # C-06, wbolster/jsonlines #53: splitting at Unicode line separators cut valid records.
     def test_only_line_feed_ends_a_line(self) -> None:
@@ -365,16 +423,30 @@ class Types(Case):
 
     def test_wrong_types(self) -> None:
         self.refused_and_skipped(line(HI, system=7), "'system' has the wrong type: got number 7; expected string")
-        self.refused_and_skipped('{"messages": "hi"}\n', "'messages' has the wrong type: got string 'hi'; expected list")
+        self.refused_and_skipped(
+            '{"messages": "hi"}\n', "'messages' has the wrong type: got string 'hi'; expected list"
+        )
         self.refused_and_skipped(line(["hi"]), "(message 0): got string 'hi'; expected object")
-        self.refused_and_skipped(line([{"role": "user", "content": ["a"]}]), "'content' has the wrong type (message 0, role 'user'): got list", "expected string")
-        self.refused_and_skipped(line([{"role": True, "content": "a"}]), "'role' has the wrong type (message 0): got boolean true; expected string")
+        self.refused_and_skipped(
+            line([{"role": "user", "content": ["a"]}]),
+            "'content' has the wrong type (message 0, role 'user'): got list",
+            "expected string",
+        )
+        self.refused_and_skipped(
+            line([{"role": True, "content": "a"}]),
+            "'role' has the wrong type (message 0): got boolean true; expected string",
+        )
 
     def test_null_content_is_missing(self) -> None:
-        self.refused_and_skipped(line([{"role": "user", "content": None}]), "key 'content' is missing", "keys seen: 'role'")
+        self.refused_and_skipped(
+            line([{"role": "user", "content": None}]), "key 'content' is missing", "keys seen: 'role'"
+        )
 
     def test_keys_that_change_the_meaning_are_refused(self) -> None:
-        self.refused_and_skipped(line([HI[0], HI[1] | {"tool_calls": [{"id": 1}]}]), "'tool_calls' is not supported (message 1, role 'assistant')")
+        self.refused_and_skipped(
+            line([HI[0], HI[1] | {"tool_calls": [{"id": 1}]}]),
+            "'tool_calls' is not supported (message 1, role 'assistant')",
+        )
         self.refused_and_skipped(line([HI[0], HI[1] | {"weight": 0}]), "'weight' is not supported")
         self.good(self.prepare(self.write(line([HI[0], HI[1] | {"tool_calls": [], "weight": 1}]))))
 
@@ -388,28 +460,46 @@ class Roles(Case):
     # C-08, unslothai/unsloth #334: turns that do not alternate; only the template's error appeared.
     def test_starts_with_assistant(self) -> None:
         self.refused_and_skipped(line([HI[1], *HI]), "conversation starts with assistant (message 0, role 'assistant')")
-        self.refused_and_skipped(line([{"role": "system", "content": "s"}, HI[1]]), "conversation starts with assistant (message 1, role 'assistant')")
+        self.refused_and_skipped(
+            line([{"role": "system", "content": "s"}, HI[1]]),
+            "conversation starts with assistant (message 1, role 'assistant')",
+        )
 
     def test_two_in_a_row(self) -> None:
         self.refused_and_skipped(line([HI[0], *HI]), "two user messages in a row (message 1, role 'user')")
         self.refused_and_skipped(line([*HI, HI[1]]), "two assistant messages in a row (message 2, role 'assistant')")
 
     def test_unknown_role(self) -> None:
-        for role, choice in (("human", "use 'user'"), ("gpt", "use 'assistant'"), ("User", "use 'user'"), ("asistant", "use 'assistant'"), ("tool", "one of system, user, assistant")):
-            self.refused_and_skipped(line([{"role": role, "content": "a"}, HI[1]]), f"unknown role (message 0, role '{role}'): '{role}'; {choice}")
+        for role, choice in (
+            ("human", "use 'user'"),
+            ("gpt", "use 'assistant'"),
+            ("User", "use 'user'"),
+            ("asistant", "use 'assistant'"),
+            ("tool", "one of system, user, assistant"),
+        ):
+            self.refused_and_skipped(
+                line([{"role": role, "content": "a"}, HI[1]]),
+                f"unknown role (message 0, role '{role}'): '{role}'; {choice}",
+            )
 
     def test_ends_with_user(self) -> None:
         self.refused_and_skipped(line([*HI, HI[0]]), "conversation ends with user (message 2, role 'user')")
 
     def test_only_system(self) -> None:
-        self.refused_and_skipped(line([{"role": "system", "content": "s"}]), "only a system message (message 0, role 'system')")
+        self.refused_and_skipped(
+            line([{"role": "system", "content": "s"}]), "only a system message (message 0, role 'system')"
+        )
         self.refused_and_skipped(line([], system="s"), "only a system message")
         self.refused_and_skipped(line([]), "no messages")
 
     def test_system_that_is_not_first(self) -> None:
         system = {"role": "system", "content": "s"}
         self.refused_and_skipped(line([*HI, system, *HI]), "system message is not the first (message 2, role 'system')")
-        self.refused_and_skipped(line([system, *HI], system="t"), "system message is not the first (message 0, role 'system')", "key 'system'")
+        self.refused_and_skipped(
+            line([system, *HI], system="t"),
+            "system message is not the first (message 0, role 'system')",
+            "key 'system'",
+        )
 
     def test_empty_turn(self) -> None:
         self.refused_and_skipped(line(talk("a", "b", " \n", "d")), "empty turn (message 2, role 'user')")
@@ -438,7 +528,9 @@ class Output(Case):
         self.assertFalse(os.path.isfile("/dev/null"))
 
     def test_unwritable_output_and_unreadable_input(self) -> None:
-        result = run("prepare", "--tokenizer", self.tokenizer, self.write(line(HI)), "-o", self.folder / "no" / "out.jsonl")
+        result = run(
+            "prepare", "--tokenizer", self.tokenizer, self.write(line(HI)), "-o", self.folder / "no" / "out.jsonl"
+        )
         self.assertEqual((result.status, "cannot write output (-o)" in result.err), (1, True))
         result = self.prepare(self.folder / "none.jsonl")
         self.assertEqual((result.status, "cannot read file" in result.err), (1, True))
@@ -448,6 +540,7 @@ class Output(Case):
         self.assertEqual(self.prepare(path, options=("--quiet",)).out, "")
         summary = json.loads(self.prepare(path, options=("--json",)).out)
         self.assertEqual((summary["tokens"], summary["trained_tokens"], summary["sample_tokens"]["max"]), (24, 2, 24))
+        self.assertEqual(summary["straddling_tokens"], 0)
         self.assertIn("1 samples, 24 tokens, 2 trained", self.prepare(path).out)
 
 
@@ -474,7 +567,13 @@ class Check(Case):
     def test_token_ids(self) -> None:
         self.good(self.check({"input_ids": [0, 319], "loss_mask": [0, 1]}, "--vocab-size", 320))
         for token in (320, -1, -100, 2**31):
-            self.bad({"input_ids": [0, token], "loss_mask": [0, 1]}, "in.jsonl:1:1: error: sample 1:", f"(position 1): {token};", "320", options=("--vocab-size", 320))
+            self.bad(
+                {"input_ids": [0, token], "loss_mask": [0, 1]},
+                "in.jsonl:1:1: error: sample 1:",
+                f"(position 1): {token};",
+                "320",
+                options=("--vocab-size", 320),
+            )
         self.bad({"input_ids": [0, 2**31], "loss_mask": [0, 1]}, f"(position 1): {2**31};")
 
     def test_bad_samples(self) -> None:
@@ -486,8 +585,13 @@ class Check(Case):
         self.bad({"input_ids": [1, 2.0], "loss_mask": [0, 1]}, "got number 2.0")
         self.bad({"input_ids": [1, 2], "loss_mask": [0, -1]}, "weight out of range (position 1): -1")
         self.bad({"input_ids": [1, 2], "loss_mask": [0, True]}, "(position 1): got boolean true")
-        self.bad({"input_ids": [1, 2, 3], "labels": [2, 3, -100]}, "label differs from its token (position 0): 2; 1 or -100")
-        self.bad({"input_ids": [1, 2], "loss_mask": [0, 1], "position_ids": [3, 3]}, "positions do not increase (position 1): 3")
+        self.bad(
+            {"input_ids": [1, 2, 3], "labels": [2, 3, -100]}, "label differs from its token (position 0): 2; 1 or -100"
+        )
+        self.bad(
+            {"input_ids": [1, 2], "loss_mask": [0, 1], "position_ids": [3, 3]},
+            "positions do not increase (position 1): 3",
+        )
         self.bad({"messages": []}, "'input_ids' is missing", "sft-data prepare")
 
     def test_first_token_alone_does_not_count_as_trained(self) -> None:
@@ -503,14 +607,22 @@ class Check(Case):
 
 class CommandLine(Case):
     def launch(self, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, str(LAUNCHER), *map(str, arguments)], capture_output=True, text=True, timeout=60, **options)
+        return subprocess.run(
+            [sys.executable, str(LAUNCHER), *map(str, arguments)], capture_output=True, text=True, timeout=60, **options
+        )
 
     def test_launcher_from_another_folder_and_through_a_link(self) -> None:
         link = self.folder / "link"
         link.symlink_to(LAUNCHER)
         (self.folder / "json.py").write_text("raise SystemExit('the wrong json')")
         self.write(line(HI))
-        result = subprocess.run([str(link), "prepare", "--tokenizer", "model", "in.jsonl", "-o", "out.jsonl"], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(
+            [str(link), "prepare", "--tokenizer", "model", "in.jsonl", "-o", "out.jsonl"],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(self.samples()), 1)
 
@@ -518,14 +630,23 @@ class CommandLine(Case):
         # -S hides the packages of the environment
         code = f"import sys; sys.path.insert(0, {str(LAUNCHER.parent)!r}); from sft_data.cli import main; sys.exit(main(sys.argv[1:]))"
         path = self.write(line(HI))
-        result = subprocess.run([sys.executable, "-I", "-S", "-c", code, "prepare", "--tokenizer", self.tokenizer, path, "-o", self.output], capture_output=True, text=True, timeout=60)
+        result = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", code, "prepare", "--tokenizer", self.tokenizer, path, "-o", self.output],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("Python package missing", result.stderr)
         self.assertIn("python-env.sh", result.stderr)
 
     def test_reader_that_stops_early(self) -> None:
         self.good(self.prepare(self.write(line(talk("a", "b" * 1000)) * 300)))
-        with subprocess.Popen([sys.executable, str(LAUNCHER), "show", str(self.output), "-n", "300"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            [sys.executable, str(LAUNCHER), "show", str(self.output), "-n", "300"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
             assert process.stdout and process.stderr
             process.stdout.readline()
             process.stdout.close()

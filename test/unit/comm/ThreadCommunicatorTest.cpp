@@ -69,12 +69,12 @@ TEST_P(EveryWorldSize, AllGather) {
   expectNoErrors(onRanks(world, [&](int rank) {
     auto comm = world.create(rank, {"cp"});
     for (int64_t count : kCounts)
-      for (bool in_place : {false, true}) {
+      for (bool inPlace : {false, true}) {
         std::vector<float> input = values(rank, count), output(size_t(count * ranks()), NAN);
         float *own = output.data() + rank * count;
-        if (in_place)
+        if (inPlace)
           std::copy(input.begin(), input.end(), own);
-        comm->allGather(in_place ? own : input.data(), output.data(), size_t(count) * 4);
+        comm->allGather(inPlace ? own : input.data(), output.data(), size_t(count) * 4);
         for (int peer = 0; peer < ranks(); ++peer)
           for (int64_t i = 0; i < count; ++i)
             ASSERT_EQ(output[size_t(peer * count + i)], value(peer, i));
@@ -86,9 +86,9 @@ TEST_P(EveryWorldSize, ReduceScatterAddsInRankOrder) {
   expectNoErrors(onRanks(world, [&](int rank) {
     auto comm = world.create(rank, {"cp"});
     for (int64_t count : kCounts)
-      for (bool in_place : {false, true}) {
+      for (bool inPlace : {false, true}) {
         std::vector<float> input = values(rank, count * ranks()), output(size_t(count), NAN);
-        float *out = in_place ? input.data() + rank * count : output.data();
+        float *out = inPlace ? input.data() + rank * count : output.data();
         comm->reduceScatter(input.data(), out, count, DType::F32, ReduceOperator::Sum);
         for (int64_t i = 0; i < count; ++i)
           ASSERT_EQ(out[i], sumInRankOrder(ranks(), rank * count + i));
@@ -101,9 +101,9 @@ TEST_P(EveryWorldSize, AllReduceGivesEveryRankTheSameBits) {
   expectNoErrors(onRanks(world, [&](int rank) {
     auto comm = world.create(rank, {"cp"});
     for (int64_t count : kCounts)
-      for (bool in_place : {false, true}) {
+      for (bool inPlace : {false, true}) {
         std::vector<float> input = values(rank, count), output(size_t(count), NAN);
-        float *out = in_place ? input.data() : output.data();
+        float *out = inPlace ? input.data() : output.data();
         comm->allReduce(input.data(), out, count, DType::F32, ReduceOperator::Sum);
         for (int64_t i = 0; i < count; ++i)
           ASSERT_EQ(out[i], sumInRankOrder(ranks(), i));

@@ -84,25 +84,61 @@ def make_parser() -> Parser:
         group.add_argument("--quiet", action="store_true", help="print errors and warnings only (default: off)")
         group.add_argument("--json", action="store_true", help="print the summary as one JSON object (default: off)")
 
-    command = commands.add_parser("prepare", help="tokenize conversations", description=PREPARE, epilog=PREPARE_EPILOG, formatter_class=raw, allow_abbrev=False)
-    command.add_argument("inputs", nargs="+", metavar="INPUT", help="JSONL file of conversations; several are read one after the other")
+    command = commands.add_parser(
+        "prepare",
+        help="tokenize conversations",
+        description=PREPARE,
+        epilog=PREPARE_EPILOG,
+        formatter_class=raw,
+        allow_abbrev=False,
+    )
+    command.add_argument(
+        "inputs", nargs="+", metavar="INPUT", help="JSONL file of conversations; several are read one after the other"
+    )
     group = command.add_argument_group("files")
-    group.add_argument("--tokenizer", required=True, metavar="DIR", help="model folder: tokenizer.json, and the chat template in tokenizer_config.json or chat_template.jinja")
+    group.add_argument(
+        "--tokenizer",
+        required=True,
+        metavar="DIR",
+        help="model folder: tokenizer.json, and the chat template in tokenizer_config.json or chat_template.jinja",
+    )
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="JSONL file to write")
     group = command.add_argument_group("policy")
-    group.add_argument("--skip-bad-lines", action="store_true", help="leave unusable lines out, with a warning and a count (default: they fail the run)")
-    group.add_argument("--allow-empty-answers", action="store_true", help="accept assistant messages without text; only their end-of-turn token is trained (default: they are bad lines)")
+    group.add_argument(
+        "--skip-bad-lines",
+        action="store_true",
+        help="leave unusable lines out, with a warning and a count (default: they fail the run)",
+    )
+    group.add_argument(
+        "--allow-empty-answers",
+        action="store_true",
+        help="accept assistant messages without text; only their end-of-turn token is trained (default: they are bad lines)",
+    )
     reporting(command)
 
-    command = commands.add_parser("show", help="print samples, trained tokens marked", description=SHOW, formatter_class=raw, allow_abbrev=False)
+    command = commands.add_parser(
+        "show", help="print samples, trained tokens marked", description=SHOW, formatter_class=raw, allow_abbrev=False
+    )
     command.add_argument("file", metavar="FILE", help="prepared JSONL file")
     command.add_argument("-n", "--samples", type=positive, default=3, metavar="N", help="how many samples (default: 3)")
     command.add_argument("--tokenizer", metavar="DIR", help="model folder, to show text instead of token ids")
-    command.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colour instead of brackets (default: auto, on a terminal)")
+    command.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colour instead of brackets (default: auto, on a terminal)",
+    )
 
-    command = commands.add_parser("check", help="validate a prepared file", description=CHECK, formatter_class=raw, allow_abbrev=False)
+    command = commands.add_parser(
+        "check", help="validate a prepared file", description=CHECK, formatter_class=raw, allow_abbrev=False
+    )
     command.add_argument("file", metavar="FILE", help="prepared JSONL file")
-    command.add_argument("--vocab-size", type=positive, metavar="N", help="rows of the model's embedding; token ids must be below (default: 2^31)")
+    command.add_argument(
+        "--vocab-size",
+        type=positive,
+        metavar="N",
+        help="rows of the model's embedding; token ids must be below (default: 2^31)",
+    )
     reporting(command)
     return parser
 
@@ -112,12 +148,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.command == "prepare":
         from .prepare import prepare
 
-        return prepare(arguments.tokenizer, arguments.inputs, arguments.output, arguments.skip_bad_lines,
-                       arguments.allow_empty_answers, arguments.quiet, arguments.json)
+        return prepare(
+            arguments.tokenizer,
+            arguments.inputs,
+            arguments.output,
+            arguments.skip_bad_lines,
+            arguments.allow_empty_answers,
+            arguments.quiet,
+            arguments.json,
+        )
     from . import sample
 
     if arguments.command == "show":
-        colour = arguments.color == "always" or (arguments.color == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+        colour = arguments.color == "always" or (
+            arguments.color == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        )
         return sample.show(arguments.file, arguments.samples, arguments.tokenizer, colour)
     return sample.check(arguments.file, arguments.vocab_size, arguments.quiet, arguments.json)
 

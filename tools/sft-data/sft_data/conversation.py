@@ -48,7 +48,9 @@ def _keys(value: dict[str, Any]) -> list[str]:
 
 def _missing(key: str, value: dict[str, Any], where: str) -> BadLine:
     keys = _keys(value)
-    like = next((k for k in OTHER_KEYS[key] if k in keys), None) or next(iter(difflib.get_close_matches(key, keys, 1)), None)
+    like = next((k for k in OTHER_KEYS[key] if k in keys), None) or next(
+        iter(difflib.get_close_matches(key, keys, 1)), None
+    )
     hint = f"; rename {shown(like)} to {shown(key)}" if like else f"; give {shown(key)}"
     seen = ", ".join(shown(k, 30) for k in keys[:8]) or "none"
     return BadLine(f"key '{key}' is missing", f"{where}: keys seen: {seen}{hint}", keys=keys)
@@ -91,7 +93,9 @@ def read_conversation(record: dict[str, Any], allow_empty_answers: bool, ignored
     # Indices in messages are those of the list in the file, from 0.
     for i, item in enumerate(raw):
         if not isinstance(item, dict):
-            raise BadLine("message has the wrong type", f" (message {i}): got {type_name(item)} {shown(item)}; expected object")
+            raise BadLine(
+                "message has the wrong type", f" (message {i}): got {type_name(item)} {shown(item)}; expected object"
+            )
         role = _string(item, "role", f" (message {i})")
         where = f" (message {i}, role {shown(role, 30)})"
         if role not in ROLES:
@@ -101,7 +105,9 @@ def read_conversation(record: dict[str, Any], allow_empty_answers: bool, ignored
         ignored |= {f"messages[].{key}" for key in _keys(item)} - {"messages[].role", "messages[].content"}
         if not content.strip() and not (role == "assistant" and allow_empty_answers):
             option = " (--allow-empty-answers trains the end of turn alone)" if role == "assistant" else ""
-            raise BadLine("empty turn", f"{where}: {shown(content)}; write its text or leave the conversation out{option}")
+            raise BadLine(
+                "empty turn", f"{where}: {shown(content)}; write its text or leave the conversation out{option}"
+            )
         _check_order(role, messages, where, came_from_key=system is not None and i == 0)
         messages.append({"role": role, "content": content})
 
@@ -109,7 +115,9 @@ def read_conversation(record: dict[str, Any], allow_empty_answers: bool, ignored
         raise BadLine("no messages", ": 'messages' is an empty list; user and assistant in turn")
     last, where = messages[-1]["role"], f" (message {len(raw) - 1}, role {shown(messages[-1]['role'])})"
     if last == "system":
-        raise BadLine("only a system message", f"{where if raw else ''}: nothing to train; user and assistant in turn after it")
+        raise BadLine(
+            "only a system message", f"{where if raw else ''}: nothing to train; user and assistant in turn after it"
+        )
     if last == "user":
         raise BadLine("conversation ends with user", f"{where}: no answer to train; an assistant message last")
     ignored_keys.update(ignored)
@@ -125,10 +133,14 @@ def _check_order(role: str, before: Messages, where: str, came_from_key: bool) -
     elif role == "assistant" and previous in (None, "system"):
         raise BadLine("conversation starts with assistant", f"{where}: no user message before it; a user message first")
     elif role == previous:
-        raise BadLine(f"two {role} messages in a row", f"{where}: the one before has the same role; user and assistant in turn")
+        raise BadLine(
+            f"two {role} messages in a row", f"{where}: the one before has the same role; user and assistant in turn"
+        )
 
 
 def _nearest_role(role: str) -> str:
     name = role.strip().lower()
-    nearest = name if name in ROLES else OTHER_NAMES.get(name) or next(iter(difflib.get_close_matches(name, ROLES, 1)), None)
+    nearest = (
+        name if name in ROLES else OTHER_NAMES.get(name) or next(iter(difflib.get_close_matches(name, ROLES, 1)), None)
+    )
     return f"use '{nearest}'" if nearest else f"one of {', '.join(ROLES)}"

@@ -58,7 +58,9 @@ def read_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
                 if number == 1:
                     for mark, encoding in OTHER_ENCODINGS:
                         if line.startswith(mark):
-                            raise Failure(f"file is not UTF-8 ({path}, byte offset 0): {encoding} byte order mark; convert it to UTF-8")
+                            raise Failure(
+                                f"file is not UTF-8 ({path}, byte offset 0): {encoding} byte order mark; convert it to UTF-8"
+                            )
                     if line.startswith(BOM):
                         line = line[len(BOM) :]
                         start += len(BOM)
@@ -100,11 +102,12 @@ def parse_line(line: bytes, offset: int) -> dict[str, Any]:
     except _Duplicate as error:
         raise BadLine("repeated key", f": {shown(str(error))}; each key once in an object") from None
     except json.JSONDecodeError as error:
-        reason, detail = "malformed JSON", f": {error.msg[0].lower()}{error.msg[1:]}"
+        message = error.msg[0].lower() + error.msg[1:].removesuffix(" starting at")
+        reason, detail = "malformed JSON", f": {message}"
         column = error.pos + indent + 1
         # Ending too early is the commonest fault (a copy or a download cut short), and Python's words hide it.
         if error.pos >= len(stripped) or error.msg.startswith("Unterminated string"):
-            reason, detail = "line is cut", f": the JSON ends too early, {error.msg[0].lower()}{error.msg[1:]}"
+            reason, detail = "line is cut", f": the JSON ends too early, {message}"
             column = len(text) + 1
         raise BadLine(reason, detail + "; one whole JSON object a line", column=column) from None
     except RecursionError:
@@ -112,7 +115,11 @@ def parse_line(line: bytes, offset: int) -> dict[str, Any]:
     except ValueError as error:  # NaN, Infinity, integers of thousands of digits
         raise BadLine("malformed JSON", f": {error}; plain JSON numbers") from None
     if end != len(stripped):
-        raise BadLine("more than one JSON value on a line", f": {shown(stripped[end:].strip(), 30)}; one object a line", column=end + indent + 1)
+        raise BadLine(
+            "more than one JSON value on a line",
+            f": {shown(stripped[end:].strip(), 30)}; one object a line",
+            column=end + indent + 1,
+        )
     if not isinstance(value, dict):
         raise BadLine("line is not an object", f": {type_name(value)}; one JSON object a line", column=indent + 1)
     if "\\u" in text:  # the only way to a surrogate, since the bytes were valid UTF-8
@@ -125,7 +132,9 @@ def _refuse_surrogates(value: Any, where: str) -> None:
     if isinstance(value, str):
         found = SURROGATE.search(value)
         if found:
-            raise BadLine("lone surrogate escape", f" ({where}): \\u{ord(found.group()):04x}; a pair of them, or \\ufffd")
+            raise BadLine(
+                "lone surrogate escape", f" ({where}): \\u{ord(found.group()):04x}; a pair of them, or \\ufffd"
+            )
     elif isinstance(value, list):
         for i, item in enumerate(value):
             _refuse_surrogates(item, f"{where}[{i}]")

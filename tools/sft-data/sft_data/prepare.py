@@ -59,7 +59,8 @@ class Problems:
 
     def top(self) -> str:
         parts = [
-            f"{count} x {reason} (first at {self.first[reason][0]}:{self.first[reason][1]})" for reason, count in self.reasons.most_common(5)
+            f"{count} x {reason} (first at {self.first[reason][0]}:{self.first[reason][1]})"
+            for reason, count in self.reasons.most_common(5)
         ]
         keys = f"; keys seen: {', '.join(shown(key, 30) for key in self.keys[:12])}" if self.keys else ""
         return ", ".join(parts) + keys
@@ -89,7 +90,9 @@ def atomic_output(path: str) -> Iterator[TextIO]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise Failure(f"cannot write output (-o): {path}: {error.strerror}; a file in a folder that exists, with room on the disk") from None
+        raise Failure(
+            f"cannot write output (-o): {path}: {error.strerror}; a file in a folder that exists, with room on the disk"
+        ) from None
 
 
 class Preparation:
@@ -144,9 +147,15 @@ class Preparation:
             trained = sum(sample.loss_mask)
             try:
                 if self.rows is not None and max(sample.input_ids, default=0) >= self.rows:
-                    raise BadLine("token id outside the model's vocabulary", f": {max(sample.input_ids)}; below vocab_size {self.rows} of config.json")
+                    raise BadLine(
+                        "token id outside the model's vocabulary",
+                        f": {max(sample.input_ids)}; below vocab_size {self.rows} of config.json",
+                    )
                 if not trained:
-                    raise BadLine("no trained token", ": the chat template renders the answers to nothing; a template that renders them")
+                    raise BadLine(
+                        "no trained token",
+                        ": the chat template renders the answers to nothing; a template that renders them",
+                    )
             except BadLine as problem:
                 self.problems.add(item.path, item.line, problem)
                 continue
@@ -154,7 +163,9 @@ class Preparation:
             self.trained += trained
             self.straddling += sample.straddling
             # dumps, not dump: only the former is written in C
-            output.write(json.dumps({"input_ids": sample.input_ids, "loss_mask": sample.loss_mask}, separators=(",", ":")) + "\n")
+            output.write(
+                json.dumps({"input_ids": sample.input_ids, "loss_mask": sample.loss_mask}, separators=(",", ":")) + "\n"
+            )
         self.pending.clear()
 
     def require_result(self) -> None:
@@ -163,7 +174,9 @@ class Preparation:
             raise Failure("no usable sample (INPUT): 0 records; at least one conversation a line")
         usable = self.records - self.problems.count
         if usable == 0:
-            raise Failure(f"no usable sample (INPUT): 0 of {self.records} usable: {self.problems.top()}; see the messages above")
+            raise Failure(
+                f"no usable sample (INPUT): 0 of {self.records} usable: {self.problems.top()}; see the messages above"
+            )
         if self.problems.count and not self.skip:
             raise Failure(
                 f"{self.problems.count} of {self.records} lines are bad (INPUT): {self.problems.top()}; "
@@ -174,7 +187,7 @@ class Preparation:
         ordered = sorted(self.lengths)
 
         def quantile(q: float) -> int:
-            return ordered[min(int(q * len(ordered)), len(ordered) - 1)]
+            return ordered[int(q * (len(ordered) - 1))]
 
         return {
             "output": output,
@@ -184,15 +197,29 @@ class Preparation:
             "skipped_reasons": dict(self.problems.reasons.most_common()),
             "tokens": sum(ordered),
             "trained_tokens": self.trained,
-            "sample_tokens": {"min": ordered[0], "mean": round(sum(ordered) / len(ordered), 1), "median": quantile(0.5),
-                              "p90": quantile(0.9), "p99": quantile(0.99), "max": ordered[-1]},
+            "sample_tokens": {
+                "min": ordered[0],
+                "mean": round(sum(ordered) / len(ordered), 1),
+                "median": quantile(0.5),
+                "p90": quantile(0.9),
+                "p99": quantile(0.99),
+                "max": ordered[-1],
+            },
             "straddling_tokens": self.straddling,
             "ignored_keys": dict(self.ignored_keys.most_common()),
             "special_tokens_in_text": dict(self.special_in_text.most_common()),
         }
 
 
-def prepare(tokenizer: str, inputs: list[str], output: str, skip_bad_lines: bool, allow_empty_answers: bool, quiet: bool, as_json: bool) -> int:
+def prepare(
+    tokenizer: str,
+    inputs: list[str],
+    output: str,
+    skip_bad_lines: bool,
+    allow_empty_answers: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     for path in inputs:
         if os.path.realpath(path) == os.path.realpath(output):
             raise Failure(f"output is one of the inputs (-o): {output}; another file name")
@@ -219,7 +246,10 @@ def print_summary(summary: dict[str, Any]) -> None:
 
     lengths = summary["sample_tokens"]
     share = 100 * summary["trained_tokens"] / summary["tokens"]
-    print(f"{summary['output']}: {summary['samples']:,} samples, {summary['tokens']:,} tokens, {summary['trained_tokens']:,} trained ({share:.1f} %)")
+    print(
+        f"{summary['output']}: {summary['samples']:,} samples, {summary['tokens']:,} tokens, "
+        f"{summary['trained_tokens']:,} trained ({share:.1f} %)"
+    )
     print("  tokens a sample: " + ", ".join(f"{name} {value}" for name, value in lengths.items()))
     if summary["skipped"]:
         print(f"  skipped: {summary['skipped']} of {summary['records']} lines: {listed(summary['skipped_reasons'])}")
@@ -228,4 +258,6 @@ def print_summary(summary: dict[str, Any]) -> None:
     if summary["ignored_keys"]:
         print(f"  keys passed over: {listed(summary['ignored_keys'])}")
     if summary["special_tokens_in_text"]:
-        print(f"  samples whose text holds a special token of the tokenizer: {listed(summary['special_tokens_in_text'])}")
+        print(
+            f"  samples whose text holds a special token of the tokenizer: {listed(summary['special_tokens_in_text'])}"
+        )

@@ -43,7 +43,10 @@ def _list(record: dict[str, Any], key: str, tokens: int | None) -> list[Any]:
 
 def _require_int(value: Any, key: str, position: int) -> None:
     if type(value) is not int:  # bool is an int in Python, not in JSON
-        raise BadLine(f"'{key}' holds the wrong type", f" (position {position}): got {type_name(value)} {shown(value)}; expected integer")
+        raise BadLine(
+            f"'{key}' holds the wrong type",
+            f" (position {position}): got {type_name(value)} {shown(value)}; expected integer",
+        )
 
 
 def read_sample(record: dict[str, Any], vocab_size: int | None) -> Prepared:
@@ -69,7 +72,10 @@ def read_sample(record: dict[str, Any], vocab_size: int | None) -> Prepared:
         weights = _list(record, "loss_mask", len(ids))
         for i, weight in enumerate(weights):
             if type(weight) not in (int, float):
-                raise BadLine("'loss_mask' holds the wrong type", f" (position {i}): got {type_name(weight)} {shown(weight)}; 0, 1 or a weight")
+                raise BadLine(
+                    "'loss_mask' holds the wrong type",
+                    f" (position {i}): got {type_name(weight)} {shown(weight)}; 0, 1 or a weight",
+                )
             if not (math.isfinite(weight) and weight >= 0):
                 raise BadLine("weight out of range", f" (position {i}): {weight}; 0 or a finite positive number")
     else:
@@ -77,7 +83,10 @@ def read_sample(record: dict[str, Any], vocab_size: int | None) -> Prepared:
         for i, label in enumerate(labels):
             _require_int(label, "labels", i)
             if label not in (IGNORED_LABEL, ids[i]):
-                raise BadLine("label differs from its token", f" (position {i}): {label}; {ids[i]} or {IGNORED_LABEL} (labels are not shifted)")
+                raise BadLine(
+                    "label differs from its token",
+                    f" (position {i}): {label}; {ids[i]} or {IGNORED_LABEL} (labels are not shifted)",
+                )
         weights = [0 if label == IGNORED_LABEL else 1 for label in labels]
 
     if "position_ids" in record:
@@ -85,7 +94,9 @@ def read_sample(record: dict[str, Any], vocab_size: int | None) -> Prepared:
         for i, position in enumerate(positions):
             _require_int(position, "position_ids", i)
             if position < 0 or (i and position <= positions[i - 1]):
-                raise BadLine("positions do not increase", f" (position {i}): {position}; above {positions[i - 1] if i else -1}")
+                raise BadLine(
+                    "positions do not increase", f" (position {i}): {position}; above {positions[i - 1] if i else -1}"
+                )
     return Prepared(ids, weights)
 
 
@@ -114,12 +125,25 @@ def check(path: str, vocab_size: int | None, quiet: bool, as_json: bool) -> int:
         raise Failure(f"no sample ({path}): 0 records; one prepared sample a line")
     if problems:
         more = f", the first {PROBLEMS_SHOWN} above" if problems > PROBLEMS_SHOWN else ""
-        raise Failure(f"{problems} of {samples} samples are bad ({path}){more}: see the messages above; what `sft-data prepare` writes")
+        raise Failure(
+            f"{problems} of {samples} samples are bad ({path}){more}: see the messages above; what `sft-data prepare` writes"
+        )
     if trained == 0:
         raise Failure(f"no trained token ({path}): 0 in {samples} samples; at least one entry of loss_mask above 0")
     if as_json:
-        print(json.dumps({"file": path, "samples": samples, "tokens": tokens, "trained_tokens": trained, "longest": longest,
-                          "samples_without_trained_tokens": untrained, "first_token_marked": first_marked}))
+        print(
+            json.dumps(
+                {
+                    "file": path,
+                    "samples": samples,
+                    "tokens": tokens,
+                    "trained_tokens": trained,
+                    "longest": longest,
+                    "samples_without_trained_tokens": untrained,
+                    "first_token_marked": first_marked,
+                }
+            )
+        )
     elif not quiet:
         print(f"{path}: {samples:,} samples, {tokens:,} tokens, {trained:,} trained, longest {longest}: good")
         if untrained:
@@ -151,7 +175,9 @@ def show(path: str, count: int, tokenizer_dir: str | None, colour: bool) -> int:
     if shown_samples == 0:
         raise Failure(f"no sample ({path}): 0 records; a file that `sft-data prepare` wrote")
     if not colour:
-        print("[[ ]] marks the trained tokens." + ("" if tokenizer else " Token ids: give --tokenizer DIR to see text."))
+        print(
+            "[[ ]] marks the trained tokens." + ("" if tokenizer else " Token ids: give --tokenizer DIR to see text.")
+        )
     return 0
 
 

@@ -34,7 +34,10 @@ def render_with_spans(template: ChatTemplate, messages: Messages) -> Rendered:
         _require_prefix(text, before, f"up to message {i} with the generation prompt", template)
         _require_prefix(text, after, f"up to and with message {i}", template)
         if len(after) < len(before):
-            raise BadLine("chat template drops the answer", f" (message {i}, {template.path}): no text for it; a template that renders it")
+            raise BadLine(
+                "chat template drops the answer",
+                f" (message {i}, {template.path}): no text for it; a template that renders it",
+            )
         spans.append((len(before), len(after)))
     return Rendered(text, spans)
 
@@ -88,7 +91,9 @@ class Sample:
     straddling: int  # tokens that begin before a span and end inside it; not trained
 
 
-def to_sample(ids: Sequence[int], offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]], control_ids: set[int]) -> Sample:
+def to_sample(
+    ids: Sequence[int], offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]], control_ids: set[int]
+) -> Sample:
     mask = [0] * len(ids)
     straddling = 0
     i = 0

@@ -31,7 +31,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise Failure(f"cannot read file ({path}): {error}; the file as the model's authors give it") from None
     if not isinstance(value, dict):
-        raise Failure(f"file is not a JSON object ({path}): {type(value).__name__}; the file as the model's authors give it")
+        raise Failure(
+            f"file is not a JSON object ({path}): {type(value).__name__}; the file as the model's authors give it"
+        )
     return value
 
 
@@ -41,7 +43,9 @@ def load_tokenizer(folder: str) -> Any:
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
         what = "folder does not exist" if not Path(folder).is_dir() else "no tokenizer.json in the folder"
-        raise Failure(f"{what} (--tokenizer): {folder}; a Hugging Face model folder with tokenizer.json and tokenizer_config.json")
+        raise Failure(
+            f"{what} (--tokenizer): {folder}; a Hugging Face model folder with tokenizer.json and tokenizer_config.json"
+        )
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises bare Exception
@@ -90,7 +94,14 @@ class ChatTemplate:
             """The sandbox, without its long checks for `loop.first` and the like: prefixes are rendered very often."""
 
             def getattr(self, obj: Any, attribute: str) -> Any:
-                if type(obj) is jinja2.runtime.LoopContext and attribute in ("first", "last", "index", "index0", "previtem", "nextitem"):
+                if type(obj) is jinja2.runtime.LoopContext and attribute in (
+                    "first",
+                    "last",
+                    "index",
+                    "index0",
+                    "previtem",
+                    "nextitem",
+                ):
                     return getattr(obj, attribute)
                 return super().getattr(obj, attribute)
 
@@ -111,7 +122,10 @@ class ChatTemplate:
         try:
             self.template = environment.from_string(source)
         except jinja2.TemplateSyntaxError as error:
-            raise Failure(f"chat template is not valid Jinja ({self.path}, template line {error.lineno}): {error.message}; the template as the model's authors give it") from None
+            raise Failure(
+                f"chat template is not valid Jinja ({self.path}, template line {error.lineno}): {error.message}; "
+                "the template as the model's authors give it"
+            ) from None
         self.error = jinja2.TemplateError
 
     @staticmethod
@@ -132,9 +146,17 @@ class ChatTemplate:
     def render(self, messages: Messages, add_generation_prompt: bool) -> str:
         try:
             return self.template.render(
-                messages=messages, add_generation_prompt=add_generation_prompt, tools=None, documents=None, **self.variables
+                messages=messages,
+                add_generation_prompt=add_generation_prompt,
+                tools=None,
+                documents=None,
+                **self.variables,
             )
         except self.error as error:
-            raise BadLine("chat template refuses the conversation", f" ({self.path}): {error}; what the template accepts") from None
+            raise BadLine(
+                "chat template refuses the conversation", f" ({self.path}): {error}; what the template accepts"
+            ) from None
         except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-            raise BadLine("chat template fails", f" ({self.path}): {type(error).__name__}: {error}; check the template") from None
+            raise BadLine(
+                "chat template fails", f" ({self.path}): {type(error).__name__}: {error}; check the template"
+            ) from None

@@ -1,0 +1,58 @@
+//===- FactorRule.h - factor strings, parsed ------------------------------------------===//
+#ifndef PASSES_PARALLEL_FACTORRULE_H
+#define PASSES_PARALLEL_FACTORRULE_H
+
+#include "dialects/sft/SftOps.h"
+
+namespace sftc {
+
+/// The factor of a dimension that may be cut: the first of a compound, or the only one.
+struct DimensionFactor {
+  std::string name;
+  bool fixed = false; ///< `name!`: never cut here
+};
+
+/// The factor string of one op: for every operand, then every result, the leading factor of each dimension.
+struct FactorRule {
+  llvm::SmallVector<llvm::SmallVector<DimensionFactor>> operands, results;
+
+  /// Parses the op's string and checks it against the op's operands and results.
+  static mlir::FailureOr<FactorRule> get(ShardingRule op);
+  /// The value's dimensions; `index` counts operands, then results.
+  llvm::ArrayRef<DimensionFactor> value(unsigned index) const {
+    return index < operands.size() ? operands[index] : results[index - operands.size()];
+  }
+};
+
+/// Axes that cut each dimension of a value.
+using DimensionAxes = llvm::SmallVector<mlir::ArrayAttr>;
+
+/// The axes of every factor of an op, joined from what is known of its operands and results. A factor takes the first axes it
+/// meets; axes already taken by another factor of the op are left out.
+class FactorState {
+public:
+  FactorState(ShardingRule op, const FactorRule &rule) : op_(op), rule_(rule) {}
+
+  /// Learns from a value (`index` counts operands, then results).
+  void join(unsigned index, llvm::ArrayRef<mlir::ArrayAttr> axes);
+  /// Axes of the dimensions of a value in this op.
+  DimensionAxes dimensions(unsigned index, mlir::MLIRContext *context) const;
+  const FactorAxes &axes() const { return axes_; }
+  /// Checks that every cut factor divides, and says which does not.
+  mlir::LogicalResult verifyDivisible(MeshAttr mesh);
+
+private:
+  ShardingRule op_;
+  const FactorRule &rule_;
+  FactorAxes axes_;
+};
+
+/// All operands, then all results.
+llvm::SmallVector<mlir::Value> operandsAndResults(mlir::Operation *op);
+
+/// Axes of every dimension from a list of roles and the module's role table; axes of size 1 are left out.
+DimensionAxes axesOfRoles(mlir::ModuleOp module, mlir::ArrayAttr roles);
+
+} // namespace sftc
+
+#endif // PASSES_PARALLEL_FACTORRULE_H
