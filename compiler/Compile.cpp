@@ -20,8 +20,6 @@ namespace fb = ::sft::fb;
 /// Runs one part of the pipeline.
 static LogicalResult runPasses(ModuleOp module, function_ref<void(OpPassManager &)> build) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
-  if (failed(applyPassManagerCLOptions(manager)))
-    return failure();
   build(manager);
   return manager.run(module);
 }

@@ -105,6 +105,7 @@ def LowerToPlan : Pass<"sft-lower-to-plan", "mlir::ModuleOp"> {
     Values become buffers, ops launches and collectives. Attention becomes squares (causal, inside a slot) and rectangles (a slot's
     first document and its earlier rows). The first contribution to a gradient is written in place by its producer.
   }];
+  let dependentDialects = ["::sftc::plan::PlanDialect"];
 }
 
 //===----------------------------------------------------------------------===//

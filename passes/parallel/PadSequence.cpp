@@ -42,7 +42,7 @@ struct PadSequencePass : public sftc::impl::PadSequenceBase<PadSequencePass> {
         return;
       reasons.push_back(reason);
       multiple = std::lcm(multiple, value);
-      op->emitRemark() << "sequence: " << name << " needs a multiple of " << value << ": " << why;
+      emitRemark(op->getLoc()) << "sequence: " << name << " needs a multiple of " << value << ": " << why;
     };
     module.walk([&](SequenceMultiple op) {
       SmallVector<SequenceNeed> needs;

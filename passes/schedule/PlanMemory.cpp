@@ -181,7 +181,7 @@ struct PlanMemoryPass : public sftc::impl::PlanMemoryBase<PlanMemoryPass> {
       std::string message;
       llvm::raw_string_ostream(message) << "memory: program " << program.getSymName() << " needs " << bytes << " transient bytes; at most "
                                         << bound << " are live at once";
-      program.emitRemark() << message;
+      emitRemark(program.getLoc()) << message;
     }
     builder.setInsertionPointToStart(module.getBody());
     plan::ArenaOp::create(builder, module.getLoc(), "transient", "activation", uint64_t(arena));

@@ -23,7 +23,8 @@ private:
 /// The entry of such a kernel.
 inline KernelEntry functionKernel(std::string name, void (*check)(const KernelCall &),
                                   FunctionKernel::Function function) {
-  return {std::move(name), check, [function](const KernelCall &call) -> std::unique_ptr<BoundKernel> {
+  return {std::move(name), check,
+          [function](const KernelCall &call) -> std::unique_ptr<BoundKernel> {
             return std::make_unique<FunctionKernel>(call, function);
           }};
 }

@@ -6,7 +6,8 @@ using namespace sft;
 
 namespace {
 
-template <typename... Args> [[noreturn]] void failCall(const KernelCall &call, const Args &...args) {
+template <typename... Args>
+[[noreturn]] void failCall(const KernelCall &call, const Args &...args) {
   fail("cannot run ", call.kernel, " (", call.location, "): ", args...);
 }
 
@@ -25,8 +26,8 @@ const TensorRef &operandAt(const KernelCall &call, size_t index) {
 
 void requireRank(const KernelCall &call, const char *name, const TensorRef &tensor, size_t rank) {
   if (!tensor.present() || tensor.shape.size() != rank)
-    failCall(call, "operand ", name, " has shape ", shapeText(tensor), "; it must be present with ", rank,
-             " dimensions");
+    failCall(call, "operand ", name, " has shape ", shapeText(tensor), "; it must be present with ",
+             rank, " dimensions");
 }
 
 void requireShape(const KernelCall &call, const char *name, const TensorRef &tensor,
@@ -34,7 +35,8 @@ void requireShape(const KernelCall &call, const char *name, const TensorRef &ten
   TensorRef wanted;
   wanted.shape = shape;
   if (!tensor.present() || tensor.shape != wanted.shape)
-    failCall(call, "operand ", name, " has shape ", shapeText(tensor), "; its shape must be ", shapeText(wanted));
+    failCall(call, "operand ", name, " has shape ", shapeText(tensor), "; its shape must be ",
+             shapeText(wanted));
 }
 
 } // namespace
@@ -54,7 +56,8 @@ void sft::requireDType(const KernelCall &call, size_t index, std::initializer_li
       return;
     choices += (choices.empty() ? "" : " or ") + std::string(dtypeName(dtype));
   }
-  failCall(call, "operand ", index, " is ", dtypeName(tensor.dtype), "; this backend takes ", choices);
+  failCall(call, "operand ", index, " is ", dtypeName(tensor.dtype), "; this backend takes ",
+           choices);
 }
 
 void sft::requireWorkspace(const KernelCall &call, size_t bytes) {
@@ -65,13 +68,14 @@ void sft::requireWorkspace(const KernelCall &call, size_t bytes) {
 void sft::requireSameElements(const KernelCall &call, size_t first, size_t second) {
   const TensorRef &x = operandAt(call, first), &y = operandAt(call, second);
   if (x.elements() != y.elements())
-    failCall(call, "operands ", first, " and ", second, " have shapes ", shapeText(x), " and ", shapeText(y),
-             "; they must have the same number of elements");
+    failCall(call, "operands ", first, " and ", second, " have shapes ", shapeText(x), " and ",
+             shapeText(y), "; they must have the same number of elements");
 }
 
 MatmulLaunch::MatmulLaunch(const KernelCall &call)
     : a(operandAt(call, 0)), b(operandAt(call, 1)), bias(operandAt(call, 2)), c(operandAt(call, 3)),
-      transposeA(integerParameter(call, "transpose_a")), transposeB(integerParameter(call, "transpose_b")),
+      transposeA(integerParameter(call, "transpose_a")),
+      transposeB(integerParameter(call, "transpose_b")),
       accumulate(integerParameter(call, "accumulate")) {
   requireRank(call, "a", a, 2);
   requireRank(call, "b", b, 2);
@@ -79,10 +83,12 @@ MatmulLaunch::MatmulLaunch(const KernelCall &call)
   rows = c.shape[0];
   columns = c.shape[1];
   inner = a.shape[transposeA ? 0 : 1];
-  requireShape(call, "a", a, transposeA ? std::initializer_list<int64_t>{inner, rows}
-                                        : std::initializer_list<int64_t>{rows, inner});
-  requireShape(call, "b", b, transposeB ? std::initializer_list<int64_t>{columns, inner}
-                                        : std::initializer_list<int64_t>{inner, columns});
+  requireShape(call, "a", a,
+               transposeA ? std::initializer_list<int64_t>{inner, rows}
+                          : std::initializer_list<int64_t>{rows, inner});
+  requireShape(call, "b", b,
+               transposeB ? std::initializer_list<int64_t>{columns, inner}
+                          : std::initializer_list<int64_t>{inner, columns});
   if (bias.present())
     requireShape(call, "bias", bias, {columns});
 }
@@ -121,7 +127,8 @@ AttentionLaunch::AttentionLaunch(const KernelCall &call) {
   heads = q.shape[1] / headDim;
   kvHeads = k.shape[1] / headDim;
   if (kvHeads < 1 || heads % kvHeads)
-    failCall(call, heads, " query heads and ", kvHeads, " kv heads; the first must be a multiple of the second");
+    failCall(call, heads, " query heads and ", kvHeads,
+             " kv heads; the first must be a multiple of the second");
   auto scaleIt = call.floats.find("scale");
   if (scaleIt == call.floats.end())
     failCall(call, "parameter scale is missing; give it a value");
@@ -149,14 +156,15 @@ bool AttentionLaunch::range(int64_t index, AttentionRange &out) const {
                : AttentionRange{entry[0], entry[1], entry[2], entry[3]};
   if (out.qRows < 0 || out.kvRow < 0 || out.kvRows < 0 || out.qRow + out.qRows > qRows ||
       out.kvRow + out.kvRows > kvRows)
-    failInternal("attention range ", index, " covers q rows ", out.qRow, " + ", out.qRows, " of ", qRows,
-                 " and kv rows ", out.kvRow, " + ", out.kvRows, " of ", kvRows);
+    failInternal("attention range ", index, " covers q rows ", out.qRow, " + ", out.qRows, " of ",
+                 qRows, " and kv rows ", out.kvRow, " + ", out.kvRows, " of ", kvRows);
   return true;
 }
 
 EmbeddingLaunch::EmbeddingLaunch(const KernelCall &call)
     : dy(operandAt(call, 0)), order(operandAt(call, 1)), segments(operandAt(call, 2)),
-      rowOffset(operandAt(call, 3)), dw(operandAt(call, 4)), accumulate(integerParameter(call, "accumulate")) {
+      rowOffset(operandAt(call, 3)), dw(operandAt(call, 4)),
+      accumulate(integerParameter(call, "accumulate")) {
   requireRank(call, "dy", dy, 2);
   requireRank(call, "dw", dw, 2);
   rows = dy.shape[0];
@@ -181,10 +189,12 @@ bool EmbeddingLaunch::segment(int64_t index, int64_t &row, int64_t &begin, int64
   begin = entry[1];
   end = entry[2];
   if (begin < 0 || end < begin || end > rows)
-    failInternal("embedding segment ", index, " covers positions ", begin, " to ", end, " of ", rows);
+    failInternal("embedding segment ", index, " covers positions ", begin, " to ", end, " of ",
+                 rows);
   for (int64_t i = begin; i < end; ++i)
     if (order.as<int32_t>()[i] < 0 || order.as<int32_t>()[i] >= rows)
-      failInternal("embedding_order position ", i, " holds row ", order.as<int32_t>()[i], " of ", rows);
+      failInternal("embedding_order position ", i, " holds row ", order.as<int32_t>()[i], " of ",
+                   rows);
   return true;
 }
 
@@ -195,8 +205,9 @@ PermuteLaunch::PermuteLaunch(const KernelCall &call)
   requireRank(call, "slot_permutation", permutation, 1);
   slots = permutation.shape[0];
   if (x.dtype != y.dtype || slots < 1 || x.elements() % slots)
-    failCall(call, slots, " slots of ", dtypeName(x.dtype), " ", shapeText(x), " to ", dtypeName(y.dtype), " ",
-             shapeText(y), "; the dtypes must agree and the slots divide the elements");
+    failCall(call, slots, " slots of ", dtypeName(x.dtype), " ", shapeText(x), " to ",
+             dtypeName(y.dtype), " ", shapeText(y),
+             "; the dtypes must agree and the slots divide the elements");
   slotBytes = x.bytes() / size_t(slots);
 }
 
@@ -212,9 +223,11 @@ RowLaunch::RowLaunch(const KernelCall &call)
     : rows(integerParameter(call, "rows")), blockRows(integerParameter(call, "block_rows")),
       columnSums(uint64_t(integerParameter(call, "column_sums"))) {
   if (rows < 0 || blockRows < 1)
-    failCall(call, "rows ", rows, " in blocks of ", blockRows, "; rows are not negative and a block has at least 1");
+    failCall(call, "rows ", rows, " in blocks of ", blockRows,
+             "; rows are not negative and a block has at least 1");
   blocks = (rows + blockRows - 1) / blockRows;
   for (size_t i = 0; i < 64; ++i)
     if (isColumnSum(i) && (operandAt(call, i).dtype != DType::F32 || !operandAt(call, i).present()))
-      failCall(call, "column sum ", i, " is ", dtypeName(operandAt(call, i).dtype), "; column sums are f32");
+      failCall(call, "column sum ", i, " is ", dtypeName(operandAt(call, i).dtype),
+               "; column sums are f32");
 }

@@ -1,8 +1,9 @@
 //===- LaunchShapes.h - operands of a launch by name, checked -----------------===//
 //
-// A KernelCall holds its operands in the order of Kernels.def. These structs give them names and sizes, and are the one
-// place where the relations between the sizes of a launch are checked; every backend reads its calls through them.
-// All functions throw sft::Error with the kernel, the place and the sizes when a relation does not hold.
+// A KernelCall holds its operands in the order of Kernels.def. These structs give them names and
+// sizes, and are the one place where the relations between the sizes of a launch are checked; every
+// backend reads its calls through them. All functions throw sft::Error with the kernel, the place
+// and the sizes when a relation does not hold.
 //
 //===--------------------------------------------------------------------------===//
 #ifndef RUNTIME_KERNELS_LAUNCHSHAPES_H
@@ -33,15 +34,16 @@ struct AttentionRange {
   int64_t qRow, qRows, kvRow, kvRows;
 };
 
-/// square, rectangle and their gradients. Query head h is columns [h * headDim, (h + 1) * headDim) of q and reads kv head
-/// h / (heads / kvHeads).
+/// square, rectangle and their gradients. Query head h is columns [h * headDim, (h + 1) * headDim)
+/// of q and reads kv head h / (heads / kvHeads).
 struct AttentionLaunch {
   explicit AttentionLaunch(const KernelCall &call);
 
-  /// Entry `index` of the range table; false at the end of the list. Throws when it leaves the operands.
+  /// Entry `index` of the range table; false at the end of the list. Throws when it leaves the
+  /// operands.
   bool range(int64_t index, AttentionRange &out) const;
 
-  bool causal;   ///< square: row i of a range sees the range's kv rows 0..i
+  bool causal; ///< square: row i of a range sees the range's kv rows 0..i
   bool gradient;
   TensorRef q, k, v, o, lse, ranges;
   TensorRef dout, dq, dk, dv; ///< gradient only
@@ -53,8 +55,8 @@ struct AttentionLaunch {
 struct EmbeddingLaunch {
   explicit EmbeddingLaunch(const KernelCall &call);
 
-  /// Segment `index`: dw row `row` gets the dy rows order[begin..end). False at the end of the list; `row` is negative for
-  /// a token that this rank does not hold.
+  /// Segment `index`: dw row `row` gets the dy rows order[begin..end). False at the end of the
+  /// list; `row` is negative for a token that this rank does not hold.
   bool segment(int64_t index, int64_t &row, int64_t &begin, int64_t &end) const;
 
   TensorRef dy, order, segments, rowOffset, dw;
@@ -66,7 +68,8 @@ struct EmbeddingLaunch {
 struct PermuteLaunch {
   explicit PermuteLaunch(const KernelCall &call);
 
-  /// Slot `index` of x goes to / slot `index` of y comes from; throws when the table leaves the operands.
+  /// Slot `index` of x goes to / slot `index` of y comes from; throws when the table leaves the
+  /// operands.
   void move(int64_t index, int64_t &from, int64_t &to) const;
 
   TensorRef x, permutation, y;

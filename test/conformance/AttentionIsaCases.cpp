@@ -1,4 +1,5 @@
-// The CPU backend picks one build of AttentionTasks.cpp by the machine; here every build that this machine can run must agree.
+// The CPU backend picks one build of AttentionTasks.cpp by the machine; here every build that this
+// machine can run must agree.
 
 #include "runtime/backends/cpu/AttentionTasks.h"
 #include "test/conformance/Conformance.h"
@@ -12,13 +13,16 @@ namespace {
 
 constexpr int64_t kRows = 150, kHeads = 6, kKvHeads = 3, kHeadDim = 24;
 
-/// o, lse, delta, dq, dk and dv of one causal range and, merged into them, of one rectangle over the same rows.
+/// o, lse, delta, dq, dk and dv of one causal range and, merged into them, of one rectangle over
+/// the same rows.
 std::vector<std::vector<float>> runTasks(const cpu::AttentionFunctions &functions) {
   int64_t D = kHeads * kHeadDim, E = kKvHeads * kHeadDim;
-  std::vector<float> q = normal(kRows * D, 41), k = normal(kRows * E, 42), v = normal(kRows * E, 43), dout = normal(kRows * D, 44);
-  std::vector<std::vector<float>> results = {std::vector<float>(size_t(kRows * D)),      std::vector<float>(size_t(kRows * kHeads)),
-                                             std::vector<float>(size_t(kRows * kHeads)), std::vector<float>(size_t(kRows * D)),
-                                             std::vector<float>(size_t(kRows * E)),      std::vector<float>(size_t(kRows * E))};
+  std::vector<float> q = normal(kRows * D, 41), k = normal(kRows * E, 42),
+                     v = normal(kRows * E, 43), dout = normal(kRows * D, 44);
+  std::vector<std::vector<float>> results = {
+      std::vector<float>(size_t(kRows * D)),      std::vector<float>(size_t(kRows * kHeads)),
+      std::vector<float>(size_t(kRows * kHeads)), std::vector<float>(size_t(kRows * D)),
+      std::vector<float>(size_t(kRows * E)),      std::vector<float>(size_t(kRows * E))};
   std::vector<float> scratch(size_t(cpu::attentionScratchFloats(kHeadDim)));
   cpu::AttentionOperands operands{};
   operands.q = q.data();
@@ -59,7 +63,8 @@ TEST(AttentionBuilds, Agree) {
     std::vector<std::vector<float>> actual = runTasks(functions);
     for (size_t i = 0; i < actual.size(); ++i)
       expectNear(std::vector<double>(actual[i].begin(), actual[i].end()),
-                 std::vector<double>(baseline[i].begin(), baseline[i].end()), 2e-6, "result " + std::to_string(i));
+                 std::vector<double>(baseline[i].begin(), baseline[i].end()), 2e-6,
+                 "result " + std::to_string(i));
   };
   if (__builtin_cpu_supports("x86-64-v3"))
     agree(cpu::attentionAvx2);

@@ -19,7 +19,8 @@ constexpr uint8_t kGuardByte = 0xa5;
 /// Memory that shows when something was written outside.
 class GuardedMemory {
 public:
-  explicit GuardedMemory(size_t bytes) : bytes_(bytes), memory_(bytes + 2 * kGuard + 64, kGuardByte) {
+  explicit GuardedMemory(size_t bytes)
+      : bytes_(bytes), memory_(bytes + 2 * kGuard + 64, kGuardByte) {
     auto address = reinterpret_cast<uintptr_t>(memory_.data());
     offset_ = kGuard + (64 - (address + kGuard) % 64) % 64;
   }
@@ -38,8 +39,10 @@ private:
 };
 
 template <typename Element>
-CaseOperand makeOperand(Role role, DType dtype, std::vector<int64_t> shape, const std::vector<Element> &values) {
-  CaseOperand operand{role, dtype, std::move(shape), std::vector<uint8_t>(values.size() * sizeof(Element))};
+CaseOperand makeOperand(Role role, DType dtype, std::vector<int64_t> shape,
+                        const std::vector<Element> &values) {
+  CaseOperand operand{role, dtype, std::move(shape),
+                      std::vector<uint8_t>(values.size() * sizeof(Element))};
   if (!values.empty())
     std::memcpy(operand.bytes.data(), values.data(), operand.bytes.size());
   return operand;
@@ -91,7 +94,8 @@ CaseOperand test::output(std::vector<int64_t> shape, DType dtype) {
   int64_t elements = 1;
   for (int64_t size : shape)
     elements *= size;
-  return {Role::Out, dtype, std::move(shape), std::vector<uint8_t>(size_t(elements) * dtypeBytes(dtype), 0xff)};
+  return {Role::Out, dtype, std::move(shape),
+          std::vector<uint8_t>(size_t(elements) * dtypeBytes(dtype), 0xff)};
 }
 
 CaseOperand test::asBf16(const CaseOperand &operand) {
@@ -140,7 +144,8 @@ Contents test::runCase(const KernelRegistry &backend, const Case &launch, int th
   for (Contents &result : results) {
     for (size_t i = 0; i < launch.operands.size(); ++i)
       if (!launch.operands[i].bytes.empty())
-        std::memcpy(memory[i].data(), launch.operands[i].bytes.data(), launch.operands[i].bytes.size());
+        std::memcpy(memory[i].data(), launch.operands[i].bytes.data(),
+                    launch.operands[i].bytes.size());
     std::memset(memory.back().data(), 0xff, call.workspace_bytes);
     if (!bound) {
       entry->check(call);
@@ -148,11 +153,13 @@ Contents test::runCase(const KernelRegistry &backend, const Case &launch, int th
     }
     bound->run(pool);
     for (size_t i = 0; i < memory.size(); ++i)
-      EXPECT_TRUE(memory[i].intact()) << launch.name << ": written outside operand " << i << " (the last one is the workspace)";
+      EXPECT_TRUE(memory[i].intact())
+          << launch.name << ": written outside operand " << i << " (the last one is the workspace)";
     for (size_t i = 0; i < launch.operands.size(); ++i) {
       result.emplace_back(memory[i].data(), memory[i].data() + launch.operands[i].bytes.size());
       if (launch.operands[i].role == Role::In)
-        EXPECT_EQ(result.back(), launch.operands[i].bytes) << launch.name << ": input " << i << " changed";
+        EXPECT_EQ(result.back(), launch.operands[i].bytes)
+            << launch.name << ": input " << i << " changed";
     }
   }
   EXPECT_EQ(results[0], results[1]) << launch.name << ": two runs differ";
@@ -161,14 +168,17 @@ Contents test::runCase(const KernelRegistry &backend, const Case &launch, int th
 
 void test::conform(const Case &launch) {
   Contents expected = runCase(referenceBackend(), launch, 1);
-  EXPECT_EQ(expected, runCase(referenceBackend(), launch, 2)) << "reference: 2 threads differ from 1";
+  EXPECT_EQ(expected, runCase(referenceBackend(), launch, 2))
+      << "reference: 2 threads differ from 1";
   Contents actual = runCase(cpuBackend(), launch, 1);
   for (int threads : {2, 3})
-    EXPECT_EQ(actual, runCase(cpuBackend(), launch, threads)) << threads << " threads differ from 1";
+    EXPECT_EQ(actual, runCase(cpuBackend(), launch, threads))
+        << threads << " threads differ from 1";
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i)
     expectNear(numbers(launch.operands[i], actual[i]), numbers(launch.operands[i], expected[i]),
-               launch.operands[i].role == Role::In ? 0 : launch.tolerance, launch.kernel + " operand " + std::to_string(i), launch.unit);
+               launch.operands[i].role == Role::In ? 0 : launch.tolerance,
+               launch.kernel + " operand " + std::to_string(i), launch.unit);
 }
 
 std::vector<float> test::floats(const std::vector<uint8_t> &bytes) {
@@ -192,8 +202,8 @@ std::vector<double> test::numbers(const CaseOperand &operand, const std::vector<
   return values;
 }
 
-void test::expectNear(const std::vector<double> &actual, const std::vector<double> &expected, double tolerance,
-                      const std::string &what, double unit) {
+void test::expectNear(const std::vector<double> &actual, const std::vector<double> &expected,
+                      double tolerance, const std::string &what, double unit) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   double largest = unit, worst = 0;
   size_t where = 0, different = 0;
@@ -201,7 +211,8 @@ void test::expectNear(const std::vector<double> &actual, const std::vector<doubl
     if (std::isfinite(value))
       largest = std::max(largest, std::abs(value));
   for (size_t i = 0; i < actual.size(); ++i) {
-    if (actual[i] == expected[i] || (tolerance == 0 && std::isnan(actual[i]) && std::isnan(expected[i])))
+    if (actual[i] == expected[i] ||
+        (tolerance == 0 && std::isnan(actual[i]) && std::isnan(expected[i])))
       continue;
     double error = std::abs(actual[i] - expected[i]);
     bool wrong = !(error <= tolerance * largest);
@@ -211,8 +222,9 @@ void test::expectNear(const std::vector<double> &actual, const std::vector<doubl
       where = i;
     }
   }
-  EXPECT_EQ(different, 0u) << what << ": " << different << " of " << actual.size() << " entries wrong; worst at " << where
-                           << ": " << actual[where] << " instead of " << expected[where] << ", error " << worst / largest
+  EXPECT_EQ(different, 0u) << what << ": " << different << " of " << actual.size()
+                           << " entries wrong; worst at " << where << ": " << actual[where]
+                           << " instead of " << expected[where] << ", error " << worst / largest
                            << " of the largest entry";
 }
 

@@ -6,8 +6,8 @@ using namespace sft::test;
 namespace {
 
 /// tokens of -1 are padding rows; rowOffset of -1: the operand is absent.
-Case embeddingCase(const std::string &name, const std::vector<int32_t> &tokens, int64_t width, int64_t vocabulary,
-                   int32_t rowOffset, bool accumulate) {
+Case embeddingCase(const std::string &name, const std::vector<int32_t> &tokens, int64_t width,
+                   int64_t vocabulary, int32_t rowOffset, bool accumulate) {
   int64_t rows = int64_t(tokens.size());
   std::vector<int32_t> order, segments;
   for (int32_t token = 0; token < 1000; ++token) {
@@ -23,9 +23,11 @@ Case embeddingCase(const std::string &name, const std::vector<int32_t> &tokens, 
   Case launch;
   launch.kernel = "embedding_grad";
   launch.name = name + (accumulate ? "_add" : "");
-  launch.operands = {input({rows, width}, normal(rows * width, 5)), input({rows}, order), input({rows, 3}, segments),
+  launch.operands = {input({rows, width}, normal(rows * width, 5)), input({rows}, order),
+                     input({rows, 3}, segments),
                      rowOffset < 0 ? absent() : input({1}, std::vector<int32_t>{rowOffset}),
-                     accumulate ? inout({vocabulary, width}, normal(vocabulary * width, 6)) : output({vocabulary, width})};
+                     accumulate ? inout({vocabulary, width}, normal(vocabulary * width, 6))
+                                : output({vocabulary, width})};
   launch.integers = {{"accumulate", accumulate}};
   launch.tolerance = 1e-7;
   return launch;
@@ -57,7 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, EmbeddingGrad, ::testing::ValuesIn(embeddingCase
 // dw is the transpose of the look-up: row t holds the sum of the dy rows whose token is t.
 TEST(EmbeddingDefinition, SumsRowsOfAToken) {
   Case launch = embeddingCase("sum", {2, -1, 2, 0, 9}, 3, 4, -1, false);
-  std::vector<float> dy = floats(launch.operands[0].bytes), dw = floats(runCase(cpuBackend(), launch, 1)[4]);
+  std::vector<float> dy = floats(launch.operands[0].bytes),
+                     dw = floats(runCase(cpuBackend(), launch, 1)[4]);
   for (size_t column = 0; column < 3; ++column) {
     EXPECT_FLOAT_EQ(dw[0 * 3 + column], dy[3 * 3 + column]);
     EXPECT_EQ(dw[1 * 3 + column], 0.0f);

@@ -15,9 +15,10 @@ using namespace sft::cpu;
 namespace {
 
 const AttentionFunctions &attentionFunctions() {
-  static const AttentionFunctions &chosen = __builtin_cpu_supports("x86-64-v4")   ? attentionAvx512
-                                            : __builtin_cpu_supports("x86-64-v3") ? attentionAvx2
-                                                                                  : attentionBaseline;
+  static const AttentionFunctions &chosen = __builtin_cpu_supports("x86-64-v4") ? attentionAvx512
+                                            : __builtin_cpu_supports("x86-64-v3")
+                                                ? attentionAvx2
+                                                : attentionBaseline;
   return chosen;
 }
 
@@ -25,7 +26,8 @@ int64_t blocksOf(int64_t rows) { return (rows + kAttentionBlock - 1) / kAttentio
 
 class AttentionKernel : public BoundKernel {
 public:
-  explicit AttentionKernel(const KernelCall &call) : launch_(call), functions_(attentionFunctions()) {
+  explicit AttentionKernel(const KernelCall &call)
+      : launch_(call), functions_(attentionFunctions()) {
     const AttentionLaunch &at = launch_;
     operands_.q = at.q.as<float>();
     operands_.k = at.k.as<float>();
@@ -51,7 +53,8 @@ public:
 
   void run(WorkerPool &pool) override {
     prepareRows(pool);
-    // Squares lie apart from each other and run together. Rectangles of one call may share rows of K and V, so they follow one another.
+    // Squares lie apart from each other and run together. Rectangles of one call may share rows of
+    // K and V, so they follow one another.
     AttentionRange range;
     for (int64_t index = 0; launch_.range(index, range); ++index) {
       addBlocks(queryBlocks_, range, range.qRows);
@@ -63,7 +66,8 @@ public:
   }
 
 private:
-  static void addBlocks(std::vector<AttentionTask> &list, const AttentionRange &range, int64_t rows) {
+  static void addBlocks(std::vector<AttentionTask> &list, const AttentionRange &range,
+                        int64_t rows) {
     for (int64_t block = 0; block < blocksOf(rows); ++block)
       list.push_back({range.qRow, range.qRows, range.kvRow, range.kvRows, 0, block});
   }
@@ -74,22 +78,24 @@ private:
     const AttentionOperands &p = operands_;
     if (!at.gradient && !at.causal)
       return;
-    forEachBlock(pool, std::max(at.qRows, at.gradient ? at.kvRows : 0), kAttentionBlock, [&](int64_t begin, int64_t end) {
-      int64_t qBegin = std::min(begin, at.qRows), qEnd = std::min(end, at.qRows);
-      int64_t kvBegin = std::min(begin, at.kvRows), kvEnd = std::min(end, at.kvRows);
-      if (at.gradient)
-        functions_.delta(p, qBegin, qEnd);
-      if (!at.causal)
-        return;
-      if (at.gradient) {
-        std::fill(p.dq + qBegin * p.qColumns, p.dq + qEnd * p.qColumns, 0.0f);
-        std::fill(p.dk + kvBegin * p.kvColumns, p.dk + kvEnd * p.kvColumns, 0.0f);
-        std::fill(p.dv + kvBegin * p.kvColumns, p.dv + kvEnd * p.kvColumns, 0.0f);
-      } else {
-        std::fill(p.o + qBegin * p.qColumns, p.o + qEnd * p.qColumns, 0.0f);
-        std::fill(p.lse + qBegin * p.heads, p.lse + qEnd * p.heads, -std::numeric_limits<float>::infinity());
-      }
-    });
+    forEachBlock(pool, std::max(at.qRows, at.gradient ? at.kvRows : 0), kAttentionBlock,
+                 [&](int64_t begin, int64_t end) {
+                   int64_t qBegin = std::min(begin, at.qRows), qEnd = std::min(end, at.qRows);
+                   int64_t kvBegin = std::min(begin, at.kvRows), kvEnd = std::min(end, at.kvRows);
+                   if (at.gradient)
+                     functions_.delta(p, qBegin, qEnd);
+                   if (!at.causal)
+                     return;
+                   if (at.gradient) {
+                     std::fill(p.dq + qBegin * p.qColumns, p.dq + qEnd * p.qColumns, 0.0f);
+                     std::fill(p.dk + kvBegin * p.kvColumns, p.dk + kvEnd * p.kvColumns, 0.0f);
+                     std::fill(p.dv + kvBegin * p.kvColumns, p.dv + kvEnd * p.kvColumns, 0.0f);
+                   } else {
+                     std::fill(p.o + qBegin * p.qColumns, p.o + qEnd * p.qColumns, 0.0f);
+                     std::fill(p.lse + qBegin * p.heads, p.lse + qEnd * p.heads,
+                               -std::numeric_limits<float>::infinity());
+                   }
+                 });
   }
 
   /// Runs the listed blocks of all heads, the long ones first, and clears the lists.

@@ -1,7 +1,9 @@
-// Compiled with -DSFT_ATTENTION=attentionBaseline|Avx2|Avx512 and the matching -march; see AttentionTasks.h for what may be included.
+// Compiled with -DSFT_ATTENTION=attentionBaseline|Avx2|Avx512 and the matching -march; see
+// AttentionTasks.h for what may be included.
 //
-// All tiles lie so that the query index (forward, gradQueries) or the key index (gradKeys) runs along vector lanes: scores are
-// made transposed, so that the softmax needs no operation across lanes and no tile is transposed inside the loop.
+// All tiles lie so that the query index (forward, gradQueries) or the key index (gradKeys) runs
+// along vector lanes: scores are made transposed, so that the softmax needs no operation across
+// lanes and no tile is transposed inside the loop.
 
 #include "runtime/backends/cpu/AttentionTasks.h"
 
@@ -29,7 +31,9 @@ inline Vector loadVector(const float *from) {
   return value;
 }
 inline void storeVector(float *to, Vector value) { __builtin_memcpy(to, &value, sizeof value); }
-inline Vector splat(float value) { return value - Vector{}; } // x - 0 is x, also for -0: a plain broadcast
+inline Vector splat(float value) {
+  return value - Vector{};
+} // x - 0 is x, also for -0: a plain broadcast
 inline IntVector splatInt(int32_t value) { return value - IntVector{}; }
 inline Vector maxVector(Vector a, Vector b) { return a > b ? a : b; }
 inline IntVector laneNumbers() {
@@ -40,12 +44,15 @@ inline IntVector laneNumbers() {
 }
 
 inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+inline int64_t roundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
-/// exp(x) to about 1 ulp for x <= 88; 0 below the smallest normal number; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2, and the
-/// coefficients of Cephes' expf for exp(r).
+/// exp(x) to about 1 ulp for x <= 88; 0 below the smallest normal number; NaN stays NaN. x = n ln 2
+/// + r with |r| <= ln 2 / 2, and the coefficients of Cephes' expf for exp(r).
 inline Vector expVector(Vector x) {
-  const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
+  const float magic =
+      12582912.0f; // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
   Vector shifted = x * 1.44269504088896341f + magic;
   Vector n = shifted - magic;
   Vector r = x - n * 0.693359375f;
@@ -70,11 +77,11 @@ enum class Into { Overwrite, Add, ScaleColumnsAndAdd };
 /// How the left factor of a product lies: rows one after another, or its transpose.
 enum class Left { Rows, Transposed };
 
-/// c[kMicroRows, kMicroColumns] = a * b over `inner`, in registers; rows of a (or of its transpose) are aStride apart. Not inlined:
-/// each copy in a caller would be scheduled worse than this one.
+/// c[kMicroRows, kMicroColumns] = a * b over `inner`, in registers; rows of a (or of its transpose)
+/// are aStride apart. Not inlined: each copy in a caller would be scheduled worse than this one.
 template <Into into, Left left>
-__attribute__((noinline)) void microProduct(int64_t inner, const float *a, int64_t aStride, const float *b, float *c,
-                                            const float *columnScale) {
+__attribute__((noinline)) void microProduct(int64_t inner, const float *a, int64_t aStride,
+                                            const float *b, float *c, const float *columnScale) {
   Vector sums[kMicroRows][2] = {};
   for (int64_t k = 0; k < inner; ++k) {
     Vector b0 = loadVector(b + k * kBlock), b1 = loadVector(b + k * kBlock + kLanes);
@@ -99,27 +106,29 @@ __attribute__((noinline)) void microProduct(int64_t inner, const float *a, int64
     }
 }
 
-/// c[rows, columns] = a[rows, inner] * b[inner, columns]; rows of b and c are kBlock apart. rows is a multiple of kMicroRows, columns
-/// of kMicroColumns.
+/// c[rows, columns] = a[rows, inner] * b[inner, columns]; rows of b and c are kBlock apart. rows is
+/// a multiple of kMicroRows, columns of kMicroColumns.
 template <Into into, Left left>
-inline void product(int64_t rows, int64_t columns, int64_t inner, const float *a, int64_t aStride, const float *b,
-                    float *c, const float *columnScale = nullptr) {
+inline void product(int64_t rows, int64_t columns, int64_t inner, const float *a, int64_t aStride,
+                    const float *b, float *c, const float *columnScale = nullptr) {
   for (int64_t n = 0; n < columns; n += kMicroColumns)
     for (int64_t m = 0; m < rows; m += kMicroRows)
-      microProduct<into, left>(inner, left == Left::Rows ? a + m * aStride : a + m, aStride, b + n, c + m * kBlock + n,
-                               columnScale ? columnScale + n : nullptr);
+      microProduct<into, left>(inner, left == Left::Rows ? a + m * aStride : a + m, aStride, b + n,
+                               c + m * kBlock + n, columnScale ? columnScale + n : nullptr);
 }
 
-/// tile[row][j] = from[row * stride + j], rows [0, rows) and zeros up to paddedRows. Copying keeps rows that lie a power of two
-/// apart from evicting each other from the cache.
-inline void loadTile(float *tile, const float *from, int64_t stride, int64_t rows, int64_t paddedRows, int64_t headDim) {
+/// tile[row][j] = from[row * stride + j], rows [0, rows) and zeros up to paddedRows. Copying keeps
+/// rows that lie a power of two apart from evicting each other from the cache.
+inline void loadTile(float *tile, const float *from, int64_t stride, int64_t rows,
+                     int64_t paddedRows, int64_t headDim) {
   for (int64_t row = 0; row < rows; ++row)
     __builtin_memcpy(tile + row * headDim, from + row * stride, size_t(headDim) * 4);
   __builtin_memset(tile + rows * headDim, 0, size_t((paddedRows - rows) * headDim) * 4);
 }
 
 /// tile[j][row] = from[row * stride + j]; zeros in columns rows..kBlock.
-inline void loadTransposed(float *tile, const float *from, int64_t stride, int64_t rows, int64_t headDim) {
+inline void loadTransposed(float *tile, const float *from, int64_t stride, int64_t rows,
+                           int64_t headDim) {
   for (int64_t j = 0; j < headDim; ++j) {
     for (int64_t row = 0; row < rows; ++row)
       tile[j * kBlock + row] = from[row * stride + j];
@@ -129,8 +138,8 @@ inline void loadTransposed(float *tile, const float *from, int64_t stride, int64
 }
 
 /// to[row * stride + j] (+)= factor * tile[j][row].
-inline void storeTransposed(float *to, int64_t stride, const float *tile, int64_t rows, int64_t headDim, float factor,
-                            bool add) {
+inline void storeTransposed(float *to, int64_t stride, const float *tile, int64_t rows,
+                            int64_t headDim, float factor, bool add) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t j = 0; j < headDim; ++j)
       to[row * stride + j] = (add ? to[row * stride + j] : 0.0f) + factor * tile[j * kBlock + row];
@@ -156,11 +165,12 @@ private:
   float *next_;
 };
 
-/// Turns a tile of scores into weights relative to the running maximum and updates maximum and sum; `rescale` is what earlier
-/// sums have to be multiplied by. scores[j][i]: key j of the tile, query i; hidden where j > i + lastVisible.
+/// Turns a tile of scores into weights relative to the running maximum and updates maximum and sum;
+/// `rescale` is what earlier sums have to be multiplied by. scores[j][i]: key j of the tile, query
+/// i; hidden where j > i + lastVisible.
 template <bool masked>
-inline void onlineSoftmax(float *scores, int64_t keys, int64_t columns, int64_t lastVisible, float scale, float *maximum,
-                          float *sum, float *rescale) {
+inline void onlineSoftmax(float *scores, int64_t keys, int64_t columns, int64_t lastVisible,
+                          float scale, float *maximum, float *sum, float *rescale) {
   for (int64_t i = 0; i < columns; i += kLanes) {
     IntVector last = laneNumbers() + int32_t(i + lastVisible);
     Vector before = loadVector(maximum + i), now = before;
@@ -184,13 +194,16 @@ inline void onlineSoftmax(float *scores, int64_t keys, int64_t columns, int64_t 
 }
 
 void forward(const AttentionOperands &at, const AttentionTask &task, float *scratchBase) {
-  const int64_t dim = at.headDim, first = task.block * kBlock, rows = minimum(kBlock, task.qRows - first),
-                columns = roundUp(rows, kMicroColumns), kvHead = task.head / at.group;
+  const int64_t dim = at.headDim, first = task.block * kBlock,
+                rows = minimum(kBlock, task.qRows - first), columns = roundUp(rows, kMicroColumns),
+                kvHead = task.head / at.group;
   Scratch scratch(scratchBase);
-  float *queries = scratch.take(kBlock * dim), *keys = scratch.take(kBlock * dim), *values = scratch.take(kBlock * dim);
+  float *queries = scratch.take(kBlock * dim), *keys = scratch.take(kBlock * dim),
+        *values = scratch.take(kBlock * dim);
   float *output = scratch.take(kBlock * dim), *scores = scratch.take(kBlock * kBlock);
   float *top = scratch.take(kBlock), *sum = scratch.take(kBlock), *rescale = scratch.take(kBlock);
-  loadTransposed(queries, at.q + (task.qRow + first) * at.qColumns + task.head * dim, at.qColumns, rows, dim);
+  loadTransposed(queries, at.q + (task.qRow + first) * at.qColumns + task.head * dim, at.qColumns,
+                 rows, dim);
   __builtin_memset(output, 0, size_t(kBlock * dim) * 4);
   for (int64_t i = 0; i < kBlock; ++i) {
     top[i] = -INFINITY;
@@ -207,11 +220,13 @@ void forward(const AttentionOperands &at, const AttentionTask &task, float *scra
       onlineSoftmax<true>(scores, count, columns, first - from, at.scale, top, sum, rescale);
     else
       onlineSoftmax<false>(scores, count, columns, 0, at.scale, top, sum, rescale);
-    product<Into::ScaleColumnsAndAdd, Left::Transposed>(dim, columns, count, values, dim, scores, output, rescale);
+    product<Into::ScaleColumnsAndAdd, Left::Transposed>(dim, columns, count, values, dim, scores,
+                                                        output, rescale);
   }
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t qRow = task.qRow + first + row;
-    float *to = at.o + qRow * at.qColumns + task.head * dim, *lse = at.lse + qRow * at.heads + task.head;
+    float *to = at.o + qRow * at.qColumns + task.head * dim,
+          *lse = at.lse + qRow * at.heads + task.head;
     const float inverse = 1.0f / sum[row], newLse = top[row] + logf(sum[row]);
     if (at.causal) {
       for (int64_t j = 0; j < dim; ++j)
@@ -219,12 +234,14 @@ void forward(const AttentionOperands &at, const AttentionTask &task, float *scra
       *lse = newLse;
       continue;
     }
-    // Both partials are weighted relative to the larger one, so nothing overflows; an empty earlier partial (-inf) counts nothing.
+    // Both partials are weighted relative to the larger one, so nothing overflows; an empty earlier
+    // partial (-inf) counts nothing.
     if (end == 0)
       continue;
     const float oldLse = *lse, larger = oldLse > newLse ? oldLse : newLse;
     const float oldWeight = expf(oldLse - larger), newWeight = expf(newLse - larger);
-    const float total = oldWeight + newWeight, newFactor = newWeight / total * inverse, oldFactor = oldWeight / total;
+    const float total = oldWeight + newWeight, newFactor = newWeight / total * inverse,
+                oldFactor = oldWeight / total;
     for (int64_t j = 0; j < dim; ++j)
       to[j] = (oldFactor == 0 ? 0.0f : oldFactor * to[j]) + output[j * kBlock + row] * newFactor;
     *lse = larger + logf(total);
@@ -247,11 +264,12 @@ void delta(const AttentionOperands &at, int64_t rowBegin, int64_t rowEnd) {
   }
 }
 
-/// dS / scale of one tile, into dP's place: P * (dP - delta), P = exp(scale * S - lse) which stays in S's place. Row r of the tile
-/// and column c are a hidden pair where `hidden(r, lanes)` says so; statistics run along columns or rows.
+/// dS / scale = P * (dP - delta) of one tile, in dP's place, with P = exp(scale * S - lse). scores
+/// and grads hold key j in row j and query i in column i; hidden where j > i + lastVisible.
 template <bool masked>
-inline void scoreGradByColumn(float *scores, float *grads, int64_t keys, int64_t columns, int64_t lastVisible, float scale,
-                              const float *lse, const float *delta) {
+inline void scoreGradByColumn(const float *scores, float *grads, int64_t keys, int64_t columns,
+                              int64_t lastVisible, float scale, const float *lse,
+                              const float *delta) {
   for (int64_t i = 0; i < columns; i += kLanes) {
     IntVector last = laneNumbers() + int32_t(i + lastVisible);
     Vector lses = loadVector(lse + i), deltas = loadVector(delta + i);
@@ -264,10 +282,10 @@ inline void scoreGradByColumn(float *scores, float *grads, int64_t keys, int64_t
   }
 }
 
-/// The same for scores[i][j], query i and key j: statistics run along rows; hidden where j > i + lastVisible. P stays in scores.
+/// The same with query i in row i and key j in column j; P is kept, in S's place.
 template <bool masked>
-inline void scoreGradByRow(float *scores, float *grads, int64_t queries, int64_t columns, int64_t lastVisible, float scale,
-                           const float *lse, const float *delta) {
+inline void scoreGradByRow(float *scores, float *grads, int64_t queries, int64_t columns,
+                           int64_t lastVisible, float scale, const float *lse, const float *delta) {
   for (int64_t i = 0; i < queries; ++i) {
     IntVector last = splatInt(int32_t(i + lastVisible));
     for (int64_t j = 0; j < columns; j += kLanes) {
@@ -281,10 +299,12 @@ inline void scoreGradByRow(float *scores, float *grads, int64_t queries, int64_t
 }
 
 void gradQueries(const AttentionOperands &at, const AttentionTask &task, float *scratchBase) {
-  const int64_t dim = at.headDim, first = task.block * kBlock, rows = minimum(kBlock, task.qRows - first),
-                columns = roundUp(rows, kMicroColumns), kvHead = task.head / at.group;
+  const int64_t dim = at.headDim, first = task.block * kBlock,
+                rows = minimum(kBlock, task.qRows - first), columns = roundUp(rows, kMicroColumns),
+                kvHead = task.head / at.group;
   Scratch scratch(scratchBase);
-  float *queries = scratch.take(kBlock * dim), *douts = scratch.take(kBlock * dim), *grad = scratch.take(kBlock * dim);
+  float *queries = scratch.take(kBlock * dim), *douts = scratch.take(kBlock * dim),
+        *grad = scratch.take(kBlock * dim);
   float *keys = scratch.take(kBlock * dim), *values = scratch.take(kBlock * dim);
   float *scores = scratch.take(kBlock * kBlock), *scoreGrads = scratch.take(kBlock * kBlock);
   float *lse = scratch.take(kBlock), *deltas = scratch.take(kBlock);
@@ -304,7 +324,8 @@ void gradQueries(const AttentionOperands &at, const AttentionTask &task, float *
     product<Into::Overwrite, Left::Rows>(padded, columns, dim, keys, dim, queries, scores);
     product<Into::Overwrite, Left::Rows>(padded, columns, dim, values, dim, douts, scoreGrads);
     if (at.causal && from + count > first)
-      scoreGradByColumn<true>(scores, scoreGrads, count, columns, first - from, at.scale, lse, deltas);
+      scoreGradByColumn<true>(scores, scoreGrads, count, columns, first - from, at.scale, lse,
+                              deltas);
     else
       scoreGradByColumn<false>(scores, scoreGrads, count, columns, 0, at.scale, lse, deltas);
     product<Into::Add, Left::Transposed>(dim, columns, count, keys, dim, scoreGrads, grad);
@@ -313,8 +334,8 @@ void gradQueries(const AttentionOperands &at, const AttentionTask &task, float *
 }
 
 void gradKeys(const AttentionOperands &at, const AttentionTask &task, float *scratchBase) {
-  const int64_t dim = at.headDim, first = task.block * kBlock, rows = minimum(kBlock, task.kvRows - first),
-                columns = roundUp(rows, kMicroColumns);
+  const int64_t dim = at.headDim, first = task.block * kBlock,
+                rows = minimum(kBlock, task.kvRows - first), columns = roundUp(rows, kMicroColumns);
   Scratch scratch(scratchBase);
   float *keys = scratch.take(kBlock * dim), *values = scratch.take(kBlock * dim);
   float *keyGrad = scratch.take(kBlock * dim), *valueGrad = scratch.take(kBlock * dim);
@@ -338,7 +359,8 @@ void gradKeys(const AttentionOperands &at, const AttentionTask &task, float *scr
       product<Into::Overwrite, Left::Rows>(padded, columns, dim, queries, dim, keys, scores);
       product<Into::Overwrite, Left::Rows>(padded, columns, dim, douts, dim, values, scoreGrads);
       if (at.causal && from < first + rows)
-        scoreGradByRow<true>(scores, scoreGrads, count, columns, from - first, at.scale, lse, deltas);
+        scoreGradByRow<true>(scores, scoreGrads, count, columns, from - first, at.scale, lse,
+                             deltas);
       else
         scoreGradByRow<false>(scores, scoreGrads, count, columns, 0, at.scale, lse, deltas);
       product<Into::Add, Left::Transposed>(dim, columns, count, douts, dim, scores, valueGrad);

@@ -2,7 +2,8 @@
 
 using namespace sft;
 
-extern "C" __attribute__((visibility("default"))) void sft_register_kernels(KernelRegistry &registry) {
+extern "C" __attribute__((visibility("default"))) void
+sft_register_kernels(KernelRegistry &registry) {
   cpu::registerMatmul(registry);
   cpu::registerAttention(registry);
   cpu::registerEmbedding(registry);

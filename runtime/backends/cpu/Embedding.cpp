@@ -37,7 +37,8 @@ void runEmbedding(const KernelCall &call, WorkerPool &pool) {
     forEachBlock(pool, e.vocabulary, kRowBlock, [&](int64_t begin, int64_t end) {
       std::fill(e.dw.as<float>() + begin * e.width, e.dw.as<float>() + end * e.width, 0.0f);
     });
-  // Each token has one segment, so segments write different rows. The list ends somewhere inside its capacity.
+  // Each token has one segment, so segments write different rows. The list ends somewhere inside
+  // its capacity.
   forEachBlock(pool, e.segmentCapacity, kSegmentBlock, [&](int64_t first, int64_t last) {
     int64_t row, begin, end;
     for (int64_t index = first; index < last && e.segment(index, row, begin, end); ++index)

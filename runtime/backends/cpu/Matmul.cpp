@@ -1,4 +1,5 @@
-// Cuts c into tiles of a fixed size, each one oneDNN call on one thread, so the bits do not depend on the number of threads.
+// Cuts c into tiles of a fixed size, each one oneDNN call on one thread, so the bits do not depend
+// on the number of threads.
 
 #include "runtime/backends/cpu/Cpu.h"
 #include "runtime/backends/cpu/Onednn.h"
@@ -9,7 +10,8 @@ using namespace sft::cpu;
 
 namespace {
 
-/// Measured on SmolLM2's shapes: per core as fast as the whole product in one call, and small enough to balance.
+/// Measured on SmolLM2's shapes: per core as fast as the whole product in one call, and small
+/// enough to balance.
 constexpr int64_t kTileRows = 256, kTileColumns = 384;
 
 class MatmulKernel : public BoundKernel {
@@ -17,7 +19,8 @@ public:
   explicit MatmulKernel(const KernelCall &call)
       : m_(call), rowTiles_((m_.rows + kTileRows - 1) / kTileRows),
         columnTiles_((m_.columns + kTileColumns - 1) / kTileColumns),
-        lastRows_(m_.rows - (rowTiles_ - 1) * kTileRows), lastColumns_(m_.columns - (columnTiles_ - 1) * kTileColumns) {
+        lastRows_(m_.rows - (rowTiles_ - 1) * kTileRows),
+        lastColumns_(m_.columns - (columnTiles_ - 1) * kTileColumns) {
     products_.reserve(4);
     for (int64_t rows : {std::min(kTileRows, m_.rows), lastRows_})
       for (int64_t columns : {std::min(kTileColumns, m_.columns), lastColumns_}) {
@@ -27,12 +30,14 @@ public:
   }
 
   void run(WorkerPool &pool) override {
-    size_t aBytes = dtypeBytes(m_.a.dtype), bBytes = dtypeBytes(m_.b.dtype), cBytes = dtypeBytes(m_.c.dtype);
+    size_t aBytes = dtypeBytes(m_.a.dtype), bBytes = dtypeBytes(m_.b.dtype),
+           cBytes = dtypeBytes(m_.c.dtype);
     pool.forEach(rowTiles_ * columnTiles_, [&](int64_t tile, int) {
       // Neighbours share columns of op(b), usually the larger operand.
       int64_t rowTile = tile % rowTiles_, columnTile = tile / rowTiles_;
       int64_t row = rowTile * kTileRows, column = columnTile * kTileColumns;
-      const Product &product = products_[size_t(rowTile == rowTiles_ - 1) * 2 + size_t(columnTile == columnTiles_ - 1)];
+      const Product &product =
+          products_[size_t(rowTile == rowTiles_ - 1) * 2 + size_t(columnTile == columnTiles_ - 1)];
       const char *bias = m_.bias.as<char>();
       product.run(m_.a.as<char>() + size_t(row * shape_.aRowStride) * aBytes,
                   m_.b.as<char>() + size_t(column * shape_.bColumnStride) * bBytes,
@@ -63,7 +68,8 @@ private:
   MatmulLaunch m_;
   int64_t rowTiles_, columnTiles_, lastRows_, lastColumns_;
   ProductShape shape_;
-  std::vector<Product> products_; ///< whole tile, tile at the right edge, at the lower edge, in the corner
+  std::vector<Product>
+      products_; ///< whole tile, tile at the right edge, at the lower edge, in the corner
 };
 
 void checkMatmul(const KernelCall &call) {

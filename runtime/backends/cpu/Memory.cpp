@@ -21,15 +21,19 @@ void checkCopy(const KernelCall &call) {
 void runCopy(const KernelCall &call, WorkerPool &pool) {
   const char *x = call.operands[0].as<char>();
   char *y = call.operands[1].as<char>();
-  forEachBlock(pool, int64_t(call.operands[1].bytes()), kByteBlock,
-               [&](int64_t begin, int64_t end) { std::memcpy(y + begin, x + begin, size_t(end - begin)); });
+  forEachBlock(
+      pool, int64_t(call.operands[1].bytes()), kByteBlock,
+      [&](int64_t begin, int64_t end) { std::memcpy(y + begin, x + begin, size_t(end - begin)); });
 }
 
-void checkFill(const KernelCall &call) { requireDType(call, 0, {DType::F32, DType::BF16, DType::I32}); }
+void checkFill(const KernelCall &call) {
+  requireDType(call, 0, {DType::F32, DType::BF16, DType::I32});
+}
 
 template <typename Element> void fillWith(const TensorRef &x, Element value, WorkerPool &pool) {
-  forEachBlock(pool, x.elements(), kSumBlock,
-               [&](int64_t begin, int64_t end) { std::fill(x.as<Element>() + begin, x.as<Element>() + end, value); });
+  forEachBlock(pool, x.elements(), kSumBlock, [&](int64_t begin, int64_t end) {
+    std::fill(x.as<Element>() + begin, x.as<Element>() + end, value);
+  });
 }
 
 void runFill(const KernelCall &call, WorkerPool &pool) {
@@ -65,7 +69,8 @@ void runAccumulate(const KernelCall &call, WorkerPool &pool) {
 void checkSumOfSquares(const KernelCall &call) {
   requireDType(call, 0, {DType::F32});
   requireDType(call, 1, {DType::F32});
-  requireWorkspace(call, size_t((call.operands[0].elements() + kSumBlock - 1) / kSumBlock) * sizeof(double));
+  requireWorkspace(call, size_t((call.operands[0].elements() + kSumBlock - 1) / kSumBlock) *
+                             sizeof(double));
 }
 
 void runSumOfSquares(const KernelCall &call, WorkerPool &pool) {
@@ -99,7 +104,8 @@ void runPermute(const KernelCall &call, WorkerPool &pool) {
   pool.forEach(p.slots, [&](int64_t slot, int) {
     int64_t from, to;
     p.move(slot, from, to);
-    std::memcpy(p.y.as<char>() + size_t(to) * p.slotBytes, p.x.as<char>() + size_t(from) * p.slotBytes, p.slotBytes);
+    std::memcpy(p.y.as<char>() + size_t(to) * p.slotBytes,
+                p.x.as<char>() + size_t(from) * p.slotBytes, p.slotBytes);
   });
 }
 

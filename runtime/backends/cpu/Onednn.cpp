@@ -70,8 +70,8 @@ Product::Product(const ProductShape &s) : parts_(std::make_unique<Parts>()) {
     p.scratch = description.scratchpad_desc();
     p.primitive = dnnl::matmul(description);
   } catch (const dnnl::error &error) {
-    fail("oneDNN cannot multiply (", s.rows, " x ", s.inner, " by ", s.inner, " x ", s.columns, "): ", error.what(),
-         "; use --reference");
+    fail("oneDNN cannot multiply (", s.rows, " x ", s.inner, " by ", s.inner, " x ", s.columns,
+         "): ", error.what(), "; use --reference");
   }
 }
 
@@ -87,10 +87,11 @@ void Product::run(const void *a, const void *b, const void *bias, void *c, void 
   auto view = [](const dnnl::memory::desc &description, const void *data) {
     return dnnl::memory(description, engine(), const_cast<void *>(data));
   };
-  std::unordered_map<int, dnnl::memory> arguments = {{DNNL_ARG_SRC, view(p.a, a)},
-                                                     {DNNL_ARG_WEIGHTS, view(p.b, b)},
-                                                     {DNNL_ARG_DST, view(p.c, c)},
-                                                     {DNNL_ARG_SCRATCHPAD, view(p.scratch, scratch)}};
+  std::unordered_map<int, dnnl::memory> arguments = {
+      {DNNL_ARG_SRC, view(p.a, a)},
+      {DNNL_ARG_WEIGHTS, view(p.b, b)},
+      {DNNL_ARG_DST, view(p.c, c)},
+      {DNNL_ARG_SCRATCHPAD, view(p.scratch, scratch)}};
   if (p.hasBias)
     arguments.emplace(DNNL_ARG_BIAS, view(p.bias, bias));
   p.primitive.execute(stream, arguments);

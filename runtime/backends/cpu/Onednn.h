@@ -10,7 +10,8 @@
 
 namespace sft::cpu {
 
-/// c[rows, columns] (+)= a[rows, inner] b[inner, columns] + bias[columns]. Strides are in elements; columns of c are adjacent.
+/// c[rows, columns] (+)= a[rows, inner] b[inner, columns] + bias[columns]. Strides are in elements;
+/// columns of c are adjacent.
 struct ProductShape {
   int64_t rows, columns, inner;
   int64_t aRowStride, aInnerStride, bInnerStride, bColumnStride, cRowStride;
@@ -18,8 +19,9 @@ struct ProductShape {
   bool hasBias, accumulate;
 };
 
-/// A product ready to run: always on the calling thread alone, whatever OpenMP is told elsewhere. oneDNN shares the code of equal
-/// shapes through its own cache. One object may run on several threads at once.
+/// A product ready to run: always on the calling thread alone, whatever OpenMP is told elsewhere.
+/// oneDNN shares the code of equal shapes through its own cache. One object may run on several
+/// threads at once.
 class Product {
 public:
   /// Throws sft::Error when oneDNN has no implementation.

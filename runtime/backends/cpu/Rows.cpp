@@ -14,7 +14,8 @@ constexpr int64_t kColumnBlock = 256; ///< columns whose partial sums are added 
 class RowKernel : public BoundKernel {
 public:
   explicit RowKernel(const KernelCall &call)
-      : launch_(call), function_(call.row_function), partials_(static_cast<float *>(call.workspace)) {
+      : launch_(call), function_(call.row_function),
+        partials_(static_cast<float *>(call.workspace)) {
     for (size_t i = 0; i < call.operands.size(); ++i) {
       const TensorRef &operand = call.operands[i];
       pointers_.push_back(operand.data);
@@ -29,7 +30,8 @@ public:
 
   void run(WorkerPool &pool) override {
     pool.forEach(launch_.blocks, [&](int64_t block, int) {
-      int64_t begin = block * launch_.blockRows, end = std::min(launch_.rows, begin + launch_.blockRows);
+      int64_t begin = block * launch_.blockRows,
+              end = std::min(launch_.rows, begin + launch_.blockRows);
       if (sums_.empty())
         return function_(pointers_.data(), begin, end);
       void *pointers[kMaximumOperands];
@@ -39,7 +41,8 @@ public:
       function_(pointers, begin, end);
     });
     for (const Sum &sum : sums_)
-      forEachBlock(pool, sum.width, kColumnBlock, [&](int64_t begin, int64_t end) { addPartials(sum, begin, end); });
+      forEachBlock(pool, sum.width, kColumnBlock,
+                   [&](int64_t begin, int64_t end) { addPartials(sum, begin, end); });
   }
 
 private:
@@ -73,7 +76,8 @@ private:
 void checkRows(const KernelCall &call) {
   RowLaunch launch(call);
   if (!call.row_function)
-    fail("cannot run a row kernel (", call.location, "): its generated code is missing; compile the plan for this CPU");
+    fail("cannot run a row kernel (", call.location,
+         "): its generated code is missing; compile the plan for this CPU");
   size_t width = 0;
   for (size_t i = 0; i < call.operands.size(); ++i)
     if (launch.isColumnSum(i))
@@ -84,7 +88,8 @@ void checkRows(const KernelCall &call) {
 } // namespace
 
 void cpu::registerRows(KernelRegistry &registry) {
-  registry.add({"row_kernel", checkRows, [](const KernelCall &call) -> std::unique_ptr<BoundKernel> {
-                  return std::make_unique<RowKernel>(call);
-                }});
+  registry.add(
+      {"row_kernel", checkRows, [](const KernelCall &call) -> std::unique_ptr<BoundKernel> {
+         return std::make_unique<RowKernel>(call);
+       }});
 }

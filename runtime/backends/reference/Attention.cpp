@@ -1,7 +1,8 @@
 // Attention written out: P = softmax(scale * Q K^T), O = P V, one query row at a time.
 //
 // Gradients, with delta = rowsum(dO * O) (Dao et al. 2022, FlashAttention, appendix B):
-//   P = exp(scale * Q K^T - lse)   dV = P^T dO   dP = dO V^T   dS = P * (dP - delta)   dQ = scale * dS K   dK = scale * dS^T Q
+//   P = exp(scale * Q K^T - lse)   dV = P^T dO   dP = dO V^T   dS = P * (dP - delta)   dQ = scale *
+//   dS K   dK = scale * dS^T Q
 
 #include "runtime/backends/reference/Reference.h"
 
@@ -17,11 +18,12 @@ namespace {
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 /// Inner product of head `xHead` of row `xRow` of x with head `yHead` of row `yRow` of y.
-double dot(const AttentionLaunch &at, const TensorRef &x, int64_t xRow, int64_t xHead, const TensorRef &y,
-           int64_t yRow, int64_t yHead) {
+double dot(const AttentionLaunch &at, const TensorRef &x, int64_t xRow, int64_t xHead,
+           const TensorRef &y, int64_t yRow, int64_t yHead) {
   double sum = 0;
   for (int64_t j = 0; j < at.headDim; ++j)
-    sum += load(x, xRow * x.shape[1] + xHead * at.headDim + j) * load(y, yRow * y.shape[1] + yHead * at.headDim + j);
+    sum += load(x, xRow * x.shape[1] + xHead * at.headDim + j) *
+           load(y, yRow * y.shape[1] + yHead * at.headDim + j);
   return sum;
 }
 
@@ -32,7 +34,8 @@ int64_t visible(const AttentionLaunch &at, const AttentionRange &range, int64_t 
 
 /// One query row and head: merges softmax attention over the range into what o and lse hold.
 void attendRow(const AttentionLaunch &at, const AttentionRange &range, int64_t i, int64_t head) {
-  int64_t row = range.qRow + i, kvHead = head / (at.heads / at.kvHeads), count = visible(at, range, i);
+  int64_t row = range.qRow + i, kvHead = head / (at.heads / at.kvHeads),
+          count = visible(at, range, i);
   std::vector<double> scores(static_cast<size_t>(count));
   double oldLse = load(at.lse, row * at.heads + head), maximum = oldLse;
   for (int64_t j = 0; j < count; ++j) {
@@ -48,7 +51,8 @@ void attendRow(const AttentionLaunch &at, const AttentionRange &range, int64_t i
     int64_t column = row * at.q.shape[1] + head * at.headDim + d;
     double value = oldWeight == 0 ? 0 : oldWeight * load(at.o, column);
     for (int64_t j = 0; j < count; ++j)
-      value += scores[size_t(j)] * load(at.v, (range.kvRow + j) * at.k.shape[1] + kvHead * at.headDim + d);
+      value += scores[size_t(j)] *
+               load(at.v, (range.kvRow + j) * at.k.shape[1] + kvHead * at.headDim + d);
     store(at.o, column, value / sum);
   }
   store(at.lse, row * at.heads + head, maximum + std::log(sum));
@@ -69,9 +73,10 @@ void runForward(const KernelCall &call, WorkerPool &pool) {
     });
 }
 
-/// All gradients of one kv head and the query heads that read it; dq, dk and dv are fp64 sums over whole tensors.
-void gradHead(const AttentionLaunch &at, const AttentionRange &range, int64_t kvHead, std::vector<double> &dq,
-              std::vector<double> &dk, std::vector<double> &dv) {
+/// All gradients of one kv head and the query heads that read it; dq, dk and dv are fp64 sums over
+/// whole tensors.
+void gradHead(const AttentionLaunch &at, const AttentionRange &range, int64_t kvHead,
+              std::vector<double> &dq, std::vector<double> &dk, std::vector<double> &dv) {
   int64_t group = at.heads / at.kvHeads;
   for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head)
     for (int64_t i = 0; i < range.qRows; ++i) {

@@ -17,7 +17,8 @@ void runMatmul(const KernelCall &call, WorkerPool &pool) {
     for (int64_t k = 0; k < m.inner; ++k) {
       double a = load(m.a, m.transposeA ? k * m.rows + row : row * m.inner + k);
       for (int64_t column = 0; column < m.columns; ++column)
-        sums[size_t(column)] += a * load(m.b, m.transposeB ? column * m.inner + k : k * m.columns + column);
+        sums[size_t(column)] +=
+            a * load(m.b, m.transposeB ? column * m.inner + k : k * m.columns + column);
     }
     for (int64_t column = 0; column < m.columns; ++column) {
       double sum = sums[size_t(column)];

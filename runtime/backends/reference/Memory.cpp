@@ -64,7 +64,8 @@ void runPermute(const KernelCall &call, WorkerPool &) {
   for (int64_t slot = 0; slot < p.slots; ++slot) {
     int64_t from, to;
     p.move(slot, from, to);
-    std::memcpy(p.y.as<char>() + size_t(to) * p.slotBytes, p.x.as<char>() + size_t(from) * p.slotBytes, p.slotBytes);
+    std::memcpy(p.y.as<char>() + size_t(to) * p.slotBytes,
+                p.x.as<char>() + size_t(from) * p.slotBytes, p.slotBytes);
   }
 }
 

@@ -1,6 +1,7 @@
 //===- Reference.h - the plain kernels, inside -------------------------------===//
 //
-// Loops that follow the definitions in Kernels.def, written to be read and believed. Sums are made in fp64.
+// Loops that follow the definitions in Kernels.def, written to be read and believed. Sums are made
+// in fp64.
 //
 //===--------------------------------------------------------------------------===//
 #ifndef RUNTIME_BACKENDS_REFERENCE_REFERENCE_H
@@ -14,7 +15,8 @@ namespace sft::reference {
 
 /// Element `index` of an f32 or bf16 tensor.
 inline double load(const TensorRef &tensor, int64_t index) {
-  return tensor.dtype == DType::BF16 ? bf16ToFloat(tensor.as<uint16_t>()[index]) : tensor.as<float>()[index];
+  return tensor.dtype == DType::BF16 ? bf16ToFloat(tensor.as<uint16_t>()[index])
+                                     : tensor.as<float>()[index];
 }
 
 /// Rounds to the tensor's type.

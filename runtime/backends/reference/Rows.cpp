@@ -1,5 +1,6 @@
-// Interprets the body of a generated row kernel (RowBody in plan.fbs), one row after another. Every operation is made for a
-// whole row in f32, as the generated code does; sums over a row and over a column are made in fp64.
+// Interprets the body of a generated row kernel (RowBody in plan.fbs), one row after another. Every
+// operation is made for a whole row in f32, as the generated code does; sums over a row and over a
+// column are made in fp64.
 
 #include "runtime/backends/reference/Reference.h"
 
@@ -13,9 +14,10 @@ using namespace sft::reference;
 
 namespace {
 
-/// The element of `operand` that column `column` of row `row` reads or writes; negative where a gathered row is outside its table.
-int64_t elementIndex(const fb::RowBodyT &body, const std::vector<TensorRef> &tensors, size_t operand, int64_t row,
-                     int64_t column) {
+/// The element of `operand` that column `column` of row `row` reads or writes; negative where a
+/// gathered row is outside its table.
+int64_t elementIndex(const fb::RowBodyT &body, const std::vector<TensorRef> &tensors,
+                     size_t operand, int64_t row, int64_t column) {
   const fb::RowOperandT &spec = *body.operands[operand];
   switch (spec.access) {
   case fb::RowAccess::Row:
@@ -47,7 +49,8 @@ int64_t elementIndex(const fb::RowBodyT &body, const std::vector<TensorRef> &ten
   failInternal("row operand ", operand, " has access ", int(spec.access));
 }
 
-/// A value of the body over one row. Only one of the two is meaningful, except for constants, which serve as either.
+/// A value of the body over one row. Only one of the two is meaningful, except for constants, which
+/// serve as either.
 struct RowValue {
   std::vector<float> f;
   std::vector<int32_t> i;
@@ -56,8 +59,8 @@ struct RowValue {
 class RowInterpreter {
 public:
   explicit RowInterpreter(const KernelCall &call)
-      : body_(*call.row_body), tensors_(call.operands), width_(body_.width), values_(body_.ops.size()),
-        columnSums_(call.operands.size()) {
+      : body_(*call.row_body), tensors_(call.operands), width_(body_.width),
+        values_(body_.ops.size()), columnSums_(call.operands.size()) {
     for (RowValue &value : values_) {
       value.f.resize(size_t(width_));
       value.i.resize(size_t(width_));
@@ -198,7 +201,8 @@ private:
       if (access == fb::RowAccess::ColumnSum)
         columnSums_[operand][size_t(column)] += value.f[size_t(column)];
       else if (tensor.dtype == DType::I32)
-        tensor.as<int32_t>()[elementIndex(body_, tensors_, operand, row, column)] = value.i[size_t(column)];
+        tensor.as<int32_t>()[elementIndex(body_, tensors_, operand, row, column)] =
+            value.i[size_t(column)];
       else
         store(tensor, elementIndex(body_, tensors_, operand, row, column), value.f[size_t(column)]);
     }
@@ -215,13 +219,16 @@ void checkRows(const KernelCall &call) {
   checkDTypes(call);
   RowLaunch launch(call);
   if (!call.row_body)
-    fail("cannot interpret a row kernel (", call.location, "): its body is missing; compile the plan again");
+    fail("cannot interpret a row kernel (", call.location,
+         "): its body is missing; compile the plan again");
   if (call.row_body->operands.size() != call.operands.size())
-    fail("cannot interpret a row kernel (", call.location, "): ", call.operands.size(), " operands; its body has ",
-         call.row_body->operands.size());
+    fail("cannot interpret a row kernel (", call.location, "): ", call.operands.size(),
+         " operands; its body has ", call.row_body->operands.size());
 }
 
-void runRows(const KernelCall &call, WorkerPool &) { RowInterpreter(call).run(RowLaunch(call).rows); }
+void runRows(const KernelCall &call, WorkerPool &) {
+  RowInterpreter(call).run(RowLaunch(call).rows);
+}
 
 } // namespace
 

@@ -277,7 +277,7 @@ public:
       }
       worst = std::max(worst, difference / std::max(scale, 1e-30));
     }
-    return difference_(worst);
+    return worst;
   }
 
   RowKernel kernel;
@@ -287,8 +287,6 @@ public:
   int64_t rows;
 
 private:
-  static double difference_(double worst) { return worst; }
-
   /// Integers reach over both ends of what they index; floats that are not row data (sums, second moments, factors) are positive.
   void fill(Guarded &to, const sft::fb::RowOperandT &operand, int64_t elements, std::mt19937 &random) {
     using sft::fb::RowAccess;

@@ -29,6 +29,8 @@ public:
     int64_t ranks = mesh.cp * mesh.dp;
     plan.producer = "a test";
     plan.command_line = "sftc compile bigram.mlir -o bigram.plan";
+    plan.target = std::make_unique<fb::TargetT>();
+    plan.target->name = plan.target->kind = "cpu";
     plan.config = R"({"initializer_range": 0.5, "model_type": "bigram"})";
     plan.tokens = kTokens;
     plan.padded_tokens = 24;
