@@ -11,8 +11,8 @@ using namespace sftc;
 
 namespace {
 
-/// Builds the graph of a LlamaForCausalLM. Modules are named as in transformers without the leading "model."; ops and
-/// parameters carry these names as locations.
+/// Builds the graph of a LlamaForCausalLM. Modules are named as in transformers without the leading
+/// "model."; ops and parameters carry these names as locations.
 class LlamaBuilder {
 public:
   LlamaBuilder(const ModelConfig &config, MLIRContext &context)
@@ -29,7 +29,8 @@ private:
   void createForward();
   void createRotaryTable();
   /// Declares a parameter before the function and reads it.
-  Value parameter(StringRef owner, StringRef kind, ArrayRef<StringRef> roles, ArrayRef<StringRef> aliases = {});
+  Value parameter(StringRef owner, StringRef kind, ArrayRef<StringRef> roles,
+                  ArrayRef<StringRef> aliases = {});
   Value read(ParameterOp parameter);
   Value linear(StringRef name, Value input, StringRef outRole, StringRef inRole, bool bias);
   Value norm(StringRef name, Value input);
@@ -93,11 +94,13 @@ void LlamaBuilder::createRotaryTable() {
   if (rotary.type == "llama3") {
     addFloat("low_freq_factor", rotary.lowFreqFactor);
     addFloat("high_freq_factor", rotary.highFreqFactor);
-    parameters.push_back(builder.getNamedAttr("original_max_position_embeddings",
-                                              builder.getI64IntegerAttr(rotary.originalMaxPositions)));
+    parameters.push_back(
+        builder.getNamedAttr("original_max_position_embeddings",
+                             builder.getI64IntegerAttr(rotary.originalMaxPositions)));
   }
-  auto table = RotaryTableOp::create(builder, named("rotary_emb"), uint64_t(config.maxPositions),
-                                     uint64_t(config.headDim), builder.getDictionaryAttr(parameters));
+  auto table =
+      RotaryTableOp::create(builder, named("rotary_emb"), uint64_t(config.maxPositions),
+                            uint64_t(config.headDim), builder.getDictionaryAttr(parameters));
   cosine = table.getCosine();
   sine = table.getSine();
 }
@@ -112,8 +115,9 @@ Value LlamaBuilder::parameter(StringRef owner, StringRef kind, ArrayRef<StringRe
   ArrayAttr aliasAttr = aliases.empty() ? ArrayAttr() : builder.getStrArrayAttr(aliases);
   OpBuilder before(forward);
   // Weight decay is for matrices.
-  auto op = ParameterOp::create(before, named(name), checkpoint, RankedTensorType::get(shape, floatType),
-                                builder.getStrArrayAttr(roles), checkpoint, aliasAttr, roles.size() == 2);
+  auto op =
+      ParameterOp::create(before, named(name), checkpoint, RankedTensorType::get(shape, floatType),
+                          builder.getStrArrayAttr(roles), checkpoint, aliasAttr, roles.size() == 2);
   return read(op);
 }
 
@@ -121,7 +125,8 @@ Value LlamaBuilder::read(ParameterOp parameter) {
   return ReadOp::create(builder, parameter.getLoc(), parameter.getType(), parameter.getSymName());
 }
 
-Value LlamaBuilder::linear(StringRef name, Value input, StringRef outRole, StringRef inRole, bool bias) {
+Value LlamaBuilder::linear(StringRef name, Value input, StringRef outRole, StringRef inRole,
+                           bool bias) {
   Value weight = parameter(name, "weight", {outRole, inRole});
   Value biasValue = bias ? parameter(name, "bias", {outRole}) : Value();
   return MatmulOp::create(builder, named(name), input, weight, biasValue, /*transpose_a=*/false,
@@ -130,7 +135,8 @@ Value LlamaBuilder::linear(StringRef name, Value input, StringRef outRole, Strin
 
 Value LlamaBuilder::norm(StringRef name, Value input) {
   Value weight = parameter(name, "weight", {"hidden"});
-  return RmsNormOp::create(builder, named(name), input, weight, llvm::APFloat(config.epsilon)).getResult();
+  return RmsNormOp::create(builder, named(name), input, weight, llvm::APFloat(config.epsilon))
+      .getResult();
 }
 
 Value LlamaBuilder::attention(const std::string &layer, Value input) {
@@ -138,8 +144,10 @@ Value LlamaBuilder::attention(const std::string &layer, Value input) {
   Value q = linear(name + ".q_proj", input, "heads", "hidden", config.attentionBias);
   Value k = linear(name + ".k_proj", input, "kv_heads", "hidden", config.attentionBias);
   Value v = linear(name + ".v_proj", input, "kv_heads", "hidden", config.attentionBias);
-  q = RotaryOp::create(builder, named(name + ".q_rotary"), q, positions, cosine, sine, /*inverse=*/false);
-  k = RotaryOp::create(builder, named(name + ".k_rotary"), k, positions, cosine, sine, /*inverse=*/false);
+  q = RotaryOp::create(builder, named(name + ".q_rotary"), q, positions, cosine, sine,
+                       /*inverse=*/false);
+  k = RotaryOp::create(builder, named(name + ".k_rotary"), k, positions, cosine, sine,
+                       /*inverse=*/false);
   llvm::APFloat scale(1.0 / std::sqrt(double(config.headDim)));
   Value mixed = AttentionOp::create(builder, named(name), q, k, v, positions, documents, positions,
                                     documents, uint64_t(config.headDim), scale)
@@ -172,8 +180,8 @@ OwningOpRef<ModuleOp> LlamaBuilder::build() {
   if (config.tied)
     aliases.push_back("lm_head.weight");
   Value table = parameter("embed_tokens", "weight", {"vocabulary", "hidden"}, aliases);
-  auto embedding = cast<ParameterOp>(SymbolTable::lookupSymbolIn(
-      *module, table.getDefiningOp<ReadOp>().getSymbolAttr()));
+  auto embedding = cast<ParameterOp>(
+      SymbolTable::lookupSymbolIn(*module, table.getDefiningOp<ReadOp>().getSymbolAttr()));
   Value stream = EmbeddingOp::create(builder, named("embed_tokens"), tokens, table, Value());
   for (int64_t i = 0; i < config.layers; ++i) {
     std::string layer = "layers." + std::to_string(i);

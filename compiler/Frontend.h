@@ -10,7 +10,8 @@ namespace sftc {
 /// Module attribute with the number of vocabulary rows: token ids lie below it (IntegerAttr, i64).
 inline constexpr llvm::StringLiteral kVocabSizeAttr = "sft.vocab_size";
 
-/// Builds the logical level of the model in `path`: a folder with config.json, or the file itself. Null after a diagnostic.
+/// Builds the logical level of the model in `path`: a folder with config.json, or the file itself.
+/// Null after a diagnostic.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(llvm::StringRef path, mlir::MLIRContext &context);
 
 } // namespace sftc

@@ -43,8 +43,8 @@ static constexpr StringLiteral kIrrelevantKeys[] = {
     "use_bfloat16", "chunk_size_feed_forward", "attn_implementation", "_attn_implementation",
     "_attn_implementation_autoset", "gradient_checkpointing",
     // Heads for classification.
-    "id2label", "label2id", "num_labels", "problem_type", "classifier_dropout",
-    "finetuning_task", "task_specific_params",
+    "id2label", "label2id", "num_labels", "problem_type", "classifier_dropout", "finetuning_task",
+    "task_specific_params",
     // The file is f32; --precision decides how it is trained.
     "dtype", "torch_dtype",
     // Weights come from the checkpoint; sft-run --random-weights reads this from `sft.config`.
@@ -96,8 +96,8 @@ private:
   bool hasErrors = false;
 };
 
-/// Reads one object key by key and remembers which keys were asked for. A key that is null counts as absent. What is wrong
-/// is reported, and reading goes on with a harmless value.
+/// Reads one object key by key and remembers which keys were asked for. A key that is null counts
+/// as absent. What is wrong is reported, and reading goes on with a harmless value.
 class ObjectReader {
 public:
   ObjectReader(Document &document, const json::Object &object, std::string prefix = "")
@@ -106,7 +106,8 @@ public:
   std::string pathOf(StringRef key) const { return prefix + key.str(); }
   const json::Value *find(StringRef key);
   /// A whole number from 1 to `largest`; required where there is no default.
-  int64_t getSize(StringRef key, std::optional<int64_t> standard = {}, int64_t largest = kLargestSize);
+  int64_t getSize(StringRef key, std::optional<int64_t> standard = {},
+                  int64_t largest = kLargestSize);
   /// A finite number above 0.
   double getPositive(StringRef key, std::optional<double> standard = {});
   bool getBool(StringRef key, bool standard);
@@ -247,8 +248,8 @@ const json::Value *ObjectReader::require(StringRef key, bool optional) {
 }
 
 void ObjectReader::wrongType(StringRef key, const json::Value &value, StringRef expected) {
-  document.error(pathOf(key)) << "wrong type (" << pathOf(key) << "): " << toText(value) << "; expected "
-                              << expected;
+  document.error(pathOf(key)) << "wrong type (" << pathOf(key) << "): " << toText(value)
+                              << "; expected " << expected;
 }
 
 int64_t ObjectReader::getSize(StringRef key, std::optional<int64_t> standard, int64_t largest) {
@@ -293,7 +294,8 @@ bool ObjectReader::getBool(StringRef key, bool standard) {
   return standard;
 }
 
-std::string ObjectReader::getChoice(StringRef key, StringRef what, std::optional<StringRef> standard,
+std::string ObjectReader::getChoice(StringRef key, StringRef what,
+                                    std::optional<StringRef> standard,
                                     ArrayRef<StringRef> choices) {
   const json::Value *value = require(key, standard.has_value());
   if (!value)
@@ -305,8 +307,8 @@ std::string ObjectReader::getChoice(StringRef key, StringRef what, std::optional
   }
   if (llvm::is_contained(choices, *choice))
     return choice->str();
-  document.error(pathOf(key)) << "unknown " << what << " (" << pathOf(key) << "): " << toText(*value) << "; "
-                              << supportedText(*choice, choices);
+  document.error(pathOf(key)) << "unknown " << what << " (" << pathOf(key)
+                              << "): " << toText(*value) << "; " << supportedText(*choice, choices);
   return "";
 }
 
@@ -318,14 +320,16 @@ void ObjectReader::expectNumber(StringRef key, double neutral) {
   if (!number)
     wrongType(key, *value, "a number");
   else if (*number != neutral)
-    document.error(pathOf(key)) << "not supported (" << pathOf(key) << "): " << toText(*value) << "; only "
-                                << toText(neutral) << ", since ignoring it would change the numbers";
+    document.error(pathOf(key)) << "not supported (" << pathOf(key) << "): " << toText(*value)
+                                << "; only " << toText(neutral)
+                                << ", since ignoring it would change the numbers";
 }
 
 void ObjectReader::expectFalse(StringRef key) {
   if (getBool(key, false))
-    document.error(pathOf(key)) << "not supported (" << pathOf(key)
-                                << "): true; only false, since ignoring it would change the numbers";
+    document.error(pathOf(key))
+        << "not supported (" << pathOf(key)
+        << "): true; only false, since ignoring it would change the numbers";
 }
 
 void ObjectReader::reportUnusedKeys(ArrayRef<StringLiteral> irrelevant) {
@@ -340,7 +344,8 @@ void ObjectReader::reportUnusedKeys(ArrayRef<StringLiteral> irrelevant) {
   llvm::sort(unused);
   for (StringRef key : unused) {
     InFlightDiagnostic warning = document.warning(pathOf(key));
-    warning << "unused key (" << pathOf(key) << "): " << toText(*object.get(key)) << "; it changes nothing";
+    warning << "unused key (" << pathOf(key) << "): " << toText(*object.get(key))
+            << "; it changes nothing";
     if (StringRef best = nearest(key, known); !best.empty())
       warning << ", nearest known key: " << best;
   }
@@ -359,11 +364,12 @@ static void readArchitecture(ObjectReader &reader, Document &document) {
     if (list && list->size() == 1)
       name = list->front().getAsString();
     if (!name)
-      document.error("architectures") << "wrong type (architectures): " << toText(*value)
-                                      << "; expected a list of one name";
+      document.error("architectures")
+          << "wrong type (architectures): " << toText(*value) << "; expected a list of one name";
     else if (*name != supported[0])
-      document.error("architectures") << "unknown architecture (architectures): " << toText(list->front())
-                                      << "; " << supportedText(*name, supported);
+      document.error("architectures")
+          << "unknown architecture (architectures): " << toText(list->front()) << "; "
+          << supportedText(*name, supported);
   }
   // Without `architectures` the type of the model has to say it.
   std::optional<StringRef> standard;
@@ -374,7 +380,8 @@ static void readArchitecture(ObjectReader &reader, Document &document) {
 
 /// A number that may stand at the top or among the rotary parameters; both must agree.
 template <typename T, typename Read>
-static T readEither(ObjectReader &top, ObjectReader *nested, StringRef key, Document &document, Read read) {
+static T readEither(ObjectReader &top, ObjectReader *nested, StringRef key, Document &document,
+                    Read read) {
   bool hasTop = top.find(key), hasNested = nested && nested->find(key);
   if (!hasTop || !hasNested)
     return read(nested && !hasTop ? *nested : top);
@@ -397,22 +404,24 @@ static RotaryConfig readRotary(ObjectReader &top, Document &document) {
   if (const json::Value *value = parameters ? parameters : scaling) {
     const json::Object *object = value->getAsObject();
     if (!object) {
-      document.error(key) << "wrong type (" << key << "): " << toText(*value) << "; expected an object";
+      document.error(key) << "wrong type (" << key << "): " << toText(*value)
+                          << "; expected an object";
       return rotary;
     }
     for (const auto &entry : *object)
       if (entry.second.getAsObject()) {
         document.error((key + "." + StringRef(entry.first)).str())
-            << "not supported (" << key << "." << StringRef(entry.first) << "): " << toText(entry.second)
-            << "; rotary parameters are the same for all layers";
+            << "not supported (" << key << "." << StringRef(entry.first)
+            << "): " << toText(entry.second) << "; rotary parameters are the same for all layers";
         return rotary;
       }
     nested.emplace(document, *object, (key + ".").str());
   }
   ObjectReader *inside = nested ? &*nested : nullptr;
 
-  rotary.theta = readEither<double>(top, inside, "rope_theta", document,
-                                    [](ObjectReader &reader) { return reader.getPositive("rope_theta", 10000.0); });
+  rotary.theta = readEither<double>(top, inside, "rope_theta", document, [](ObjectReader &reader) {
+    return reader.getPositive("rope_theta", 10000.0);
+  });
   top.expectNumber("partial_rotary_factor", 1);
   top.expectFalse("rope_interleaved");
   rotary.type = "default";
@@ -427,9 +436,9 @@ static RotaryConfig readRotary(ObjectReader &top, Document &document) {
   std::string oldType = readType("type", "default");
   rotary.type = readType("rope_type", oldType);
   if (inside->find("type") && !oldType.empty() && !rotary.type.empty() && oldType != rotary.type)
-    document.error(inside->pathOf("type")) << "conflict (" << inside->pathOf("type") << "): \"" << oldType
-                                           << "\", but " << inside->pathOf("rope_type") << " is \""
-                                           << rotary.type << "\"; keep one of them";
+    document.error(inside->pathOf("type"))
+        << "conflict (" << inside->pathOf("type") << "): \"" << oldType << "\", but "
+        << inside->pathOf("rope_type") << " is \"" << rotary.type << "\"; keep one of them";
   if (rotary.type.empty()) // Unknown: which keys it would use is unknown, too.
     return rotary;
   if (rotary.type != "default")
@@ -444,8 +453,9 @@ static RotaryConfig readRotary(ObjectReader &top, Document &document) {
           << toText(rotary.lowFreqFactor);
     StringRef original = "original_max_position_embeddings";
     // Some families have it at the top.
-    rotary.originalMaxPositions = readEither<int64_t>(
-        top, inside, original, document, [&](ObjectReader &reader) { return reader.getSize(original); });
+    rotary.originalMaxPositions =
+        readEither<int64_t>(top, inside, original, document,
+                            [&](ObjectReader &reader) { return reader.getSize(original); });
   }
   inside->reportUnusedKeys({});
   return rotary;
@@ -485,9 +495,9 @@ static void checkSizes(const ModelConfig &config, bool hasHeadDim, Document &doc
         << "; at most " << kLargestSize / config.headDim;
   }
   if (heads % config.kvHeads != 0)
-    document.error("num_key_value_heads")
-        << "does not divide num_attention_heads " << heads << " (num_key_value_heads): " << config.kvHeads
-        << "; nearest: " << nearestDivisor(heads, config.kvHeads);
+    document.error("num_key_value_heads") << "does not divide num_attention_heads " << heads
+                                          << " (num_key_value_heads): " << config.kvHeads
+                                          << "; nearest: " << nearestDivisor(heads, config.kvHeads);
 }
 
 static ModelConfig readLlama(const json::Object &object, Document &document) {
@@ -519,8 +529,9 @@ static ModelConfig readLlama(const json::Object &object, Document &document) {
   for (StringRef key : {"is_encoder_decoder", "add_cross_attention"})
     reader.expectFalse(key);
   if (const json::Value *value = reader.find("quantization_config"))
-    document.error("quantization_config") << "not supported (quantization_config): " << toText(*value)
-                                          << "; weights are float32, float16 or bfloat16";
+    document.error("quantization_config")
+        << "not supported (quantization_config): " << toText(*value)
+        << "; weights are float32, float16 or bfloat16";
 
   if (!document.failed())
     checkSizes(config, hasHeadDim, document);
@@ -533,7 +544,8 @@ FailureOr<ModelConfig> sftc::readModelConfig(StringRef path, MLIRContext &contex
   SmallString<128> file(path);
   if (llvm::sys::fs::is_directory(path))
     llvm::sys::path::append(file, "config.json");
-  auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer =
+      llvm::MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer) {
     emitError(UnknownLoc::get(&context))
         << "cannot read the model (" << file.str() << "): " << buffer.getError().message()

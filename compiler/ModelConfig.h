@@ -37,9 +37,9 @@ struct ModelConfig {
   RotaryConfig rotary;
 };
 
-/// Reads `path`: a folder with config.json, or the file itself. Every key is consumed, known to be irrelevant to the graph,
-/// or reported by a warning; whatever would change numbers and is not supported is an error. All errors of a file are
-/// reported, each at its key.
+/// Reads `path`: a folder with config.json, or the file itself. Every key is consumed, known to be
+/// irrelevant to the graph, or reported by a warning; whatever would change numbers and is not
+/// supported is an error. All errors of a file are reported, each at its key.
 mlir::FailureOr<ModelConfig> readModelConfig(llvm::StringRef path, mlir::MLIRContext &context);
 
 } // namespace sftc

@@ -41,6 +41,15 @@ LogicalResult GlobalOp::verify() {
   return success();
 }
 
+LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto global = tables.lookupNearestSymbolFrom<GlobalOp>(*this, getGlobalAttr());
+  if (!global) // C1
+    return emitOpError() << "gets " << getGlobalAttr() << ", which is no plan.global";
+  if (global.getType() != getBuffer().getType()) // C2
+    return emitOpError() << "has type " << getBuffer().getType() << " but the global has type " << global.getType();
+  return success();
+}
+
 static bool isWhen(StringRef when) { return when == "always" || when == "first" || when == "last"; }
 
 LogicalResult LaunchOp::verify() {
@@ -54,6 +63,9 @@ LogicalResult LaunchOp::verify() {
       return emitOpError() << "has access " << access << "; it is in, out or inout";
   if (!isWhen(getWhen())) // C3
     return emitOpError() << "runs " << getWhenAttr() << "; it is always, first or last";
+  int64_t operands = getArguments().size();
+  if (getAliases().size() % 2 != 0 || llvm::any_of(getAliases(), [&](int64_t i) { return i < 0 || i >= operands; })) // C4
+    return emitOpError() << "has aliases " << getAliasesAttr() << "; they are pairs of numbers of its " << operands << " operands";
   return success();
 }
 
@@ -65,12 +77,15 @@ LogicalResult CollectiveOp::verify() {
   int64_t in = input.getNumElements(), out = output.getNumElements();
   bool fits = input.getElementType() == output.getElementType() && in > 0 && out > 0;
   if (getKind() == "all_gather")
-    fits &= out % in == 0;
+    fits = fits && out % in == 0;
   else if (getKind() == "reduce_scatter")
-    fits &= in % out == 0;
+    fits = fits && in % out == 0;
   else
-    fits &= in == out;
+    fits = fits && in == out;
   if (!fits) // C2
     return emitOpError() << "cannot turn " << input << " into " << output;
+  llvm::SmallDenseSet<Attribute> axes(getAxes().begin(), getAxes().end());
+  if (axes.empty() || axes.size() != getAxes().size()) // C3
+    return emitOpError() << "runs over " << getAxes() << "; it needs at least one axis, and each once";
   return success();
 }

@@ -27,7 +27,8 @@ def Plan_GlobalOp : Plan_Op<"global", [Symbol]> {
     Lies in an arena at an offset in bytes. With `slice_axes` it is the rank's share of a larger buffer: its base is offset + index
     of the rank over these axes times `slice_stride`. With `table` the host fills it: {kind, whole, persistent, parameters}.
 
-    C1: the arena exists. C2: the buffer, of the last rank for a slice, ends inside the arena.
+    C1: the arena exists. C2: the buffer lies inside the arena (the first rank's, for a slice; the plan file's verification,
+    which knows the mesh, checks the last one).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyStaticShapeMemRef>:$type, FlatSymbolRefAttr:$arena, I64Attr:$offset,
                        OptionalAttr<StrArrayAttr>:$slice_axes, OptionalAttr<I64Attr>:$slice_stride, OptionalAttr<DictionaryAttr>:$table);
@@ -45,8 +46,9 @@ def Plan_ProgramOp : Plan_Op<"program", [Symbol, IsolatedFromAbove, NoTerminator
   let assemblyFormat = "$sym_name $arguments attr-dict-with-keyword $body";
 }
 
-def Plan_GetOp : Plan_Op<"get", [Pure]> {
+def Plan_GetOp : Plan_Op<"get", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A global buffer, inside a program";
+  let description = [{ C1: the symbol is a `plan.global`. C2: the types agree. }];
   let arguments = (ins FlatSymbolRefAttr:$global);
   let results = (outs AnyStaticShapeMemRef:$buffer);
   let assemblyFormat = "$global attr-dict `:` type($buffer)";
@@ -68,7 +70,7 @@ def Plan_LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments]> {
     or last.
 
     C1: positions and accesses are as many as operands. C2: the kernel is in Kernels.def. C3: an access is in, out or inout, and
-    `when` always, first or last.
+    `when` always, first or last. C4: aliases are pairs of operand numbers.
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<AnyStaticShapeMemRef>:$arguments, Optional<AnyStaticShapeMemRef>:$workspace,
                        DenseI64ArrayAttr:$positions, StrArrayAttr:$accesses, DictionaryAttr:$parameters,
@@ -84,7 +86,8 @@ def Plan_CollectiveOp : Plan_Op<"collective", []> {
   let summary = "A collective over mesh axes";
   let description = [{
     `kind` is all_gather, reduce_scatter, all_reduce or all_to_all, along the outermost dimension.
-    C1: kind, reduction and `when` are known. C2: the element counts fit: one side is a whole multiple of the other.
+    C1: kind, reduction and `when` are known. C2: the element counts fit: one side is a whole multiple of the other. C3: there is
+    at least one axis, and none is named twice.
   }];
   let arguments = (ins StrAttr:$kind, StrArrayAttr:$axes, AnyStaticShapeMemRef:$input, AnyStaticShapeMemRef:$output,
                        DefaultValuedStrAttr<StrAttr, "sum">:$reduction, DefaultValuedStrAttr<StrAttr, "always">:$when);

@@ -7,21 +7,18 @@ using namespace sftc;
 // AttentionOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, ValueRange operands,
                                             DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
                                             SmallVectorImpl<Type> &results) {
   Adaptor op(operands, attributes, properties, regions);
   RankedTensorType q = tensorType(operands[0]);
-  int64_t headDim = op.getHeadDim(), columns = q.getDimSize(1);
-  if (headDim <= 0 || columns < 0 || columns % headDim != 0) // C1, of which the shape of logsumexp is made
-    return emitOptionalError(location, "q has type ", q, "; with head_dim ", headDim, " it must be whole heads");
-  results.assign({q, RankedTensorType::get({q.getDimSize(0), columns / headDim}, Float32Type::get(context))});
+  results.assign({q, RankedTensorType::get({q.getDimSize(0), q.getDimSize(1) / int64_t(op.getHeadDim())}, Float32Type::get(context))});
   return success();
 }
 
 LogicalResult AttentionOp::verify() {
   int64_t d = getHeadDim(), q = tensorType(getQ()).getDimSize(1), k = tensorType(getK()).getDimSize(1);
-  if (k <= 0 || k % d || getK().getType() != getV().getType() || q % k) // C1
+  if (d <= 0 || q < 0 || q % d || k <= 0 || k % d || getK().getType() != getV().getType() || q % k) // C1
     return emitOpError() << "q has " << q << " columns, k " << k << " and v " << tensorType(getV()).getDimSize(1)
                          << "; with head_dim " << d << " they must be whole heads, k and v of the same number that divides q's";
   auto sameRows = [](Value a, Value b) { return tensorType(a).getDimSize(0) == tensorType(b).getDimSize(0); };
@@ -36,7 +33,10 @@ std::string AttentionOp::getFactorString() {
   return "t (g r d), s! (g d), s! (g d), t, t, s!, s! -> t (g r d), t (g r)";
 }
 
-int64_t AttentionOp::getLeadingFactorSize(unsigned, unsigned, int64_t) { return tensorType(getK()).getDimSize(1) / getHeadDim(); }
+// Rows are cut as they are, heads by whole groups.
+int64_t AttentionOp::getLeadingFactorSize(unsigned, unsigned dimension, int64_t size) {
+  return dimension == 0 ? size : tensorType(getK()).getDimSize(1) / getHeadDim();
+}
 
 void AttentionOp::buildGradient(OpBuilder &builder, ArrayRef<Value> gradients, SmallVectorImpl<Value> &result) {
   auto op = AttentionGradOp::create(builder, getLoc(), gradients[0], getQ(), getK(), getV(), getResult(), getLogsumexp(),
@@ -69,6 +69,6 @@ std::string AttentionGradOp::getFactorString() {
   return "t (g r d), t (g r d), s! (g d), s! (g d), t (g r d), t (g r), t, t, s!, s! -> t (g r d), s! (g d), s! (g d)";
 }
 
-int64_t AttentionGradOp::getLeadingFactorSize(unsigned, unsigned, int64_t) {
-  return tensorType(getK()).getDimSize(1) / getHeadDim();
+int64_t AttentionGradOp::getLeadingFactorSize(unsigned, unsigned dimension, int64_t size) {
+  return dimension == 0 ? size : tensorType(getK()).getDimSize(1) / getHeadDim();
 }

@@ -11,7 +11,7 @@ LogicalResult RotaryTableOp::inferReturnTypes(MLIRContext *context, std::optiona
                                               DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
                                               SmallVectorImpl<Type> &results) {
   Adaptor op(operands, attributes, properties, regions);
-  // Checked here, since the result's shape is made of them and a verifier would run later.
+  // Checked here and not in a verifier, since the shape of the tables is made of them.
   int64_t rows = op.getRows(), headDim = op.getHeadDim();
   if (headDim <= 0 || headDim % 2 != 0) // C1
     return emitOptionalError(location, "head_dim ", headDim, " is not even and positive; rotary embedding turns pairs");
@@ -43,7 +43,9 @@ LogicalResult RotaryOp::verify() {
 
 std::string RotaryOp::getFactorString() { return "t (h d), t, p! d!, p! d! -> t (h d)"; }
 
-int64_t RotaryOp::getLeadingFactorSize(unsigned, unsigned, int64_t size) { return size / getHeadDim(); }
+int64_t RotaryOp::getLeadingFactorSize(unsigned, unsigned dimension, int64_t size) {
+  return dimension == 0 ? size : size / getHeadDim();
+}
 
 void RotaryOp::buildGradient(OpBuilder &builder, ArrayRef<Value> gradients, SmallVectorImpl<Value> &result) {
   // A rotation's gradient is the rotation back.

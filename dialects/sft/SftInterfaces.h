@@ -2,6 +2,7 @@
 #ifndef DIALECTS_SFT_SFTINTERFACES_H
 #define DIALECTS_SFT_SFTINTERFACES_H
 
+#include "dialects/sft/FactorRule.h"
 #include "dialects/sft/SftAttrs.h"
 
 #include "mlir/IR/Builders.h"

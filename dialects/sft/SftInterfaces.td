@@ -30,8 +30,11 @@ def Sft_ShardingRuleInterface : OpInterface<"ShardingRule"> {
     commas; the dimensions of a value are separated by spaces. A dimension is a factor, or `(g r d)`: a compound, major first,
     of which only the first factor may be cut. `name!` is never cut here. Factors of the same name are cut alike. A cut factor
     that is missing from a result makes that result partial over the factor's axes.
+
+    Verified for every op: the string has as many values and dimensions as the op, and a factor the same size wherever it occurs.
   }];
   let cppNamespace = "::sftc";
+  let verify = [{ return ::mlir::success(::mlir::succeeded(::sftc::FactorRule::get($_op))); }];
   let methods = [
     InterfaceMethod<"The factor string.", "std::string", "getFactorString">,
     InterfaceMethod<"How a result is reduced when a cut factor is missing from it.",

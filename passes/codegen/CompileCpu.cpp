@@ -21,8 +21,8 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -38,8 +38,8 @@ using namespace mlir;
 using namespace sftc;
 
 void sftc::registerCodegenDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                  scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
+                  math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
 }
@@ -79,7 +79,8 @@ static LogicalResult lowerToLLVM(ModuleOp module) {
 // LLVM IR to an object
 //===----------------------------------------------------------------------===//
 
-static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target, StringRef features) {
+static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target,
+                                  StringRef features) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
@@ -96,7 +97,8 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target,
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   // The loops are vector loops already.
-  tuning.LoopUnrolling = tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = tuning.LoopInterleaving = tuning.LoopVectorization =
+      tuning.SLPVectorization = false;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -127,8 +129,8 @@ static FailureOr<SmallVector<char, 0>> generateObject(ModuleOp source, const Cpu
     return source.emitError() << "this LLVM cannot generate x86-64 code: " << problem;
   for (const std::string &feature : target.features)
     features += (features.empty() ? "+" : ",+") + feature;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      x86->createTargetMachine(triple, "x86-64", features, llvm::TargetOptions(), llvm::Reloc::PIC_));
+  std::unique_ptr<llvm::TargetMachine> machine(x86->createTargetMachine(
+      triple, "x86-64", features, llvm::TargetOptions(), llvm::Reloc::PIC_));
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   setFunctionAttributes(*module, target, features);
@@ -170,10 +172,13 @@ private:
 static FailureOr<std::vector<uint8_t>> linkSharedObject(Location location, ArrayRef<char> object) {
   std::string linker;
   for (StringRef name : {"ld", "ld.lld-22", "ld.lld"})
-    if (llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName(name); found && linker.empty())
+    if (llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName(name);
+        found && linker.empty())
       linker = *found;
   if (linker.empty()) {
-    InFlightDiagnostic diagnostic = emitError(location) << "no linker for the row kernels: neither ld nor ld.lld is in the PATH";
+    InFlightDiagnostic diagnostic =
+        emitError(location)
+        << "no linker for the row kernels: neither ld nor ld.lld is in the PATH";
     diagnostic.attachNote() << "Debian has them in the packages binutils and lld-22";
     return diagnostic;
   }
@@ -181,7 +186,8 @@ static FailureOr<std::vector<uint8_t>> linkSharedObject(Location location, Array
   TemporaryFolder folder;
   if (std::error_code error = folder.create())
     return emitError(location) << "cannot make a temporary folder: " << error.message();
-  const std::string input = folder.file("kernels.o"), output = folder.file("kernels.so"), messages = folder.file("messages");
+  const std::string input = folder.file("kernels.o"), output = folder.file("kernels.so"),
+                    messages = folder.file("messages");
   std::error_code error;
   {
     llvm::raw_fd_ostream file(input, error);
@@ -194,13 +200,26 @@ static FailureOr<std::vector<uint8_t>> linkSharedObject(Location location, Array
     return emitError(location) << "cannot write " << input << ": " << error.message();
 
   // -z defs: a call of a library function is an error here, not on the machine that runs the plan.
-  SmallVector<StringRef> arguments = {linker, "-shared", "-z",     "defs", "-z", "noexecstack", "-z", "noseparate-code", "--build-id=none",
-                                      "-s",   "-o",      output, input};
+  SmallVector<StringRef> arguments = {linker,
+                                      "-shared",
+                                      "-z",
+                                      "defs",
+                                      "-z",
+                                      "noexecstack",
+                                      "-z",
+                                      "noseparate-code",
+                                      "--build-id=none",
+                                      "-s",
+                                      "-o",
+                                      output,
+                                      input};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(messages), StringRef(messages)};
   std::string problem;
-  int status = llvm::sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects, 0, 0, &problem);
+  int status =
+      llvm::sys::ExecuteAndWait(linker, arguments, std::nullopt, redirects, 0, 0, &problem);
   if (status != 0) {
-    if (llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> text = llvm::MemoryBuffer::getFile(messages))
+    if (llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> text =
+            llvm::MemoryBuffer::getFile(messages))
       problem += (*text)->getBuffer().trim();
     return emitError(location) << linker << " cannot link the row kernels: " << problem;
   }
@@ -211,7 +230,8 @@ static FailureOr<std::vector<uint8_t>> linkSharedObject(Location location, Array
   return std::vector<uint8_t>(bytes.bytes_begin(), bytes.bytes_end());
 }
 
-FailureOr<GeneratedKernels> sftc::compileRowKernels(ArrayRef<FusedOp> kernels, const CpuTarget &target) {
+FailureOr<GeneratedKernels> sftc::compileRowKernels(ArrayRef<FusedOp> kernels,
+                                                    const CpuTarget &target) {
   GeneratedKernels result;
   if (kernels.empty())
     return result;
@@ -230,7 +250,8 @@ FailureOr<GeneratedKernels> sftc::compileRowKernels(ArrayRef<FusedOp> kernels, c
   FailureOr<SmallVector<char, 0>> object = generateObject(*module, target);
   if (failed(object))
     return failure();
-  FailureOr<std::vector<uint8_t>> linked = linkSharedObject(FusedOp(kernels.front()).getLoc(), *object);
+  FailureOr<std::vector<uint8_t>> linked =
+      linkSharedObject(FusedOp(kernels.front()).getLoc(), *object);
   if (failed(linked))
     return failure();
   result.sharedObject = std::move(*linked);

@@ -38,24 +38,30 @@ FailureOr<CpuTarget> sftc::resolveCpuTarget(StringRef name, Location location) {
   std::unique_ptr<llvm::MCSubtargetInfo> generic(x86->createMCSubtargetInfo(triple, "x86-64", ""));
   if (!generic->isCPUStringValid(cpu)) {
     InFlightDiagnostic diagnostic = emitError(location) << "unknown CPU '" << cpu << "'";
-    diagnostic.attachNote() << "the nearest names are " << llvm::join(nearestNames(cpu, *generic), ", ")
+    diagnostic.attachNote() << "the nearest names are "
+                            << llvm::join(nearestNames(cpu, *generic), ", ")
                             << "; 'native' is this machine";
     return diagnostic;
   }
 
-  // A machine may lack what its CPU has (virtual machines hide features), so `native` asks the machine.
+  // A machine may lack what its CPU has (virtual machines hide features), so `native` asks the
+  // machine.
   llvm::StringMap<bool> host;
   if (native)
     for (const auto &feature : llvm::sys::getHostCPUFeatures())
       host[feature.getKey()] = feature.getValue();
   std::unique_ptr<llvm::MCSubtargetInfo> info(x86->createMCSubtargetInfo(triple, cpu, ""));
-  auto has = [&](StringRef feature) { return native ? host.lookup(feature) : info->checkFeatures(("+" + feature).str()); };
+  auto has = [&](StringRef feature) {
+    return native ? host.lookup(feature) : info->checkFeatures(("+" + feature).str());
+  };
 
   CpuTarget target{cpu, {}};
   for (StringRef feature : {"avx2", "fma"}) {
     if (!has(feature)) {
-      InFlightDiagnostic diagnostic = emitError(location) << "CPU '" << cpu << "' lacks " << feature << ", which row kernels need";
-      diagnostic.attachNote() << "the oldest CPUs with it are haswell and znver1; x86-64-v3 runs on all that have it";
+      InFlightDiagnostic diagnostic = emitError(location) << "CPU '" << cpu << "' lacks " << feature
+                                                          << ", which row kernels need";
+      diagnostic.attachNote()
+          << "the oldest CPUs with it are haswell and znver1; x86-64-v3 runs on all that have it";
       return diagnostic;
     }
     target.features.push_back(feature.str());

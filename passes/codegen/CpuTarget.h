@@ -10,8 +10,8 @@
 
 namespace sftc {
 
-/// Generated code is scheduled for `cpu`, but uses the instructions of x86-64 and of `features` only; so a machine that has
-/// the features runs it, whatever its name.
+/// Generated code is scheduled for `cpu`, but uses the instructions of x86-64 and of `features`
+/// only; so a machine that has the features runs it, whatever its name.
 struct CpuTarget {
   std::string cpu;                   ///< LLVM's name, `native` resolved
   std::vector<std::string> features; ///< as __builtin_cpu_supports names them
@@ -21,8 +21,8 @@ struct CpuTarget {
   int64_t vectorWidth() const { return has("avx512f") ? 16 : 8; }
 };
 
-/// `name` is a CPU that LLVM knows, or `native`: this machine's. An error where LLVM does not know it, or where it lacks avx2 or
-/// fma.
+/// `name` is a CPU that LLVM knows, or `native`: this machine's. An error where LLVM does not know
+/// it, or where it lacks avx2 or fma.
 mlir::FailureOr<CpuTarget> resolveCpuTarget(llvm::StringRef name, mlir::Location location);
 
 } // namespace sftc

@@ -14,17 +14,20 @@ using namespace sftc;
 
 namespace {
 
-/// Independent partial results of a reduction: enough to hide the latency of an addition, and shorter chains of roundings.
+/// Independent partial results of a reduction: enough to hide the latency of an addition, and
+/// shorter chains of roundings.
 constexpr int64_t kAccumulators = 4;
 
-/// A vector may not straddle the end of a period or of half a period; otherwise the target's width, less for narrow rows.
+/// A vector may not straddle the end of a period or of half a period; otherwise the target's width,
+/// less for narrow rows.
 int64_t chooseVectorWidth(const RowKernel &kernel, const CpuTarget &target) {
   int64_t width = std::min<int64_t>(target.vectorWidth(), llvm::PowerOf2Ceil(kernel.getWidth()));
   for (const RowKernelOperand &operand : kernel.getOperands()) {
     int64_t period = operand.access.getPeriod();
     if (operand.kind() == AccessKind::Partner)
       width = std::gcd(width, period / 2);
-    else if ((operand.kind() == AccessKind::Periodic || operand.kind() == AccessKind::Gathered) && period < kernel.getWidth())
+    else if ((operand.kind() == AccessKind::Periodic || operand.kind() == AccessKind::Gathered) &&
+             period < kernel.getWidth())
       width = std::gcd(width, period);
   }
   return width;
@@ -51,7 +54,8 @@ private:
   Type pointerType() { return LLVM::LLVMPointerType::get(b.getContext()); }
   VectorType vectorOf(Type type) { return VectorType::get({vectorWidth}, type); }
   Value splat(TypedAttr value) {
-    return arith::ConstantOp::create(b, DenseElementsAttr::get(vectorOf(value.getType()), Attribute(value)));
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(vectorOf(value.getType()), Attribute(value)));
   }
   Value advance(Value pointer, Type elementType, Value elements) {
     return LLVM::GEPOp::create(b, pointerType(), elementType, pointer, ValueRange{elements});
@@ -71,7 +75,8 @@ private:
   Value inPeriod(Value column, int64_t period);
   Value loadElements(unsigned operand, const Columns &at);
   LogicalResult emitStage(unsigned stage);
-  LogicalResult emitColumns(unsigned stage, const Columns &at, Accumulators &accumulators, unsigned slot);
+  LogicalResult emitColumns(unsigned stage, const Columns &at, Accumulators &accumulators,
+                            unsigned slot);
   Value combine(ReductionKind kind, Value lhs, Value rhs);
   void zeroColumnSums();
 
@@ -107,7 +112,8 @@ Value CpuRowEmitter::widenBf16(Value bits) {
 /// i16 bits of a vector of f32, rounded to nearest, ties to even; a NaN stays one.
 Value CpuRowEmitter::roundToBf16(Value value) {
   if (target.has("avx512bf16"))
-    return arith::BitcastOp::create(b, vectorOf(b.getI16Type()), arith::TruncFOp::create(b, vectorOf(b.getBF16Type()), value));
+    return arith::BitcastOp::create(b, vectorOf(b.getI16Type()),
+                                    arith::TruncFOp::create(b, vectorOf(b.getBF16Type()), value));
   // Without the instruction, LLVM calls a function of libgcc for every element.
   auto integer = [&](int64_t v) { return splat(b.getI32IntegerAttr(v)); };
   Value bits = arith::BitcastOp::create(b, vectorOf(b.getI32Type()), value);
@@ -116,7 +122,8 @@ Value CpuRowEmitter::roundToBf16(Value value) {
   Value quiet = arith::OrIOp::create(b, bits, integer(0x400000));
   Value nan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
   Value chosen = arith::SelectOp::create(b, nan, quiet, rounded);
-  return arith::TruncIOp::create(b, vectorOf(b.getI16Type()), arith::ShRUIOp::create(b, chosen, integer(16)));
+  return arith::TruncIOp::create(b, vectorOf(b.getI16Type()),
+                                 arith::ShRUIOp::create(b, chosen, integer(16)));
 }
 
 Value CpuRowEmitter::loadScalar(unsigned operand, Value index) {
@@ -142,7 +149,8 @@ Value CpuRowEmitter::loadVector(Value pointer, Type type, Value mask) {
   Value loaded;
   if (mask) {
     Value zeros = splat(cast<TypedAttr>(b.getZeroAttr(stored)));
-    loaded = LLVM::MaskedLoadOp::create(b, vectorOf(stored), pointer, mask, zeros, uint32_t(bytes(type)));
+    loaded = LLVM::MaskedLoadOp::create(b, vectorOf(stored), pointer, mask, zeros,
+                                        uint32_t(bytes(type)));
   } else {
     loaded = LLVM::LoadOp::create(b, vectorOf(stored), pointer, bytes(type));
   }
@@ -165,14 +173,16 @@ void CpuRowEmitter::storeVector(Value pointer, Type type, Value value, Value mas
 /// Lets a product and a sum become one FMA.
 void allowContraction(Operation *op, arith::FastMathFlagsAttr contract) {
   if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
-    op->setAttr(fast.getFastMathAttrName(),
-                arith::FastMathFlagsAttr::get(op->getContext(), fast.getFastMathFlagsAttr().getValue() | contract.getValue()));
+    op->setAttr(
+        fast.getFastMathAttrName(),
+        arith::FastMathFlagsAttr::get(op->getContext(), fast.getFastMathFlagsAttr().getValue() |
+                                                            contract.getValue()));
 }
 
 LogicalResult CpuRowEmitter::emitScalarOps(RowLevel level, unsigned stage) {
   for (Operation &op : kernel.getBody().without_terminator()) {
-    if (isa<RowReduceOp>(op) || op.getNumResults() != 1 || kernel.getLevel(op.getResult(0)) != level ||
-        kernel.getStage(op.getResult(0)) != stage)
+    if (isa<RowReduceOp>(op) || op.getNumResults() != 1 ||
+        kernel.getLevel(op.getResult(0)) != level || kernel.getStage(op.getResult(0)) != stage)
       continue;
     if (!op.hasTrait<OpTrait::Vectorizable>() && !isa<arith::ConstantOp>(op))
       return op.emitError() << "row kernels cannot be generated from '" << op.getName() << "'";
@@ -197,7 +207,8 @@ LogicalResult CpuRowEmitter::emit(func::FuncOp function) {
   zeroColumnSums();
   for (auto [i, operand] : llvm::enumerate(kernel.getOperands()))
     if (operand.kind() == AccessKind::Uniform)
-      scalars.map(kernel.getBody().getArgument(i), loadScalar(i, constant(operand.access.getElement())));
+      scalars.map(kernel.getBody().getArgument(i),
+                  loadScalar(i, constant(operand.access.getElement())));
   if (failed(emitScalarOps(RowLevel::Uniform, 0)))
     return failure();
 
@@ -218,7 +229,8 @@ void CpuRowEmitter::zeroColumnSums() {
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      storeVector(advance(pointers[i], operand.type, loop.getInductionVar()), operand.type, zeros, Value());
+      storeVector(advance(pointers[i], operand.type, loop.getInductionVar()), operand.type, zeros,
+                  Value());
     }
     for (int64_t column = whole; column < kernel.getWidth(); ++column)
       storeScalar(i, constant(column), arith::ConstantOp::create(b, b.getF32FloatAttr(0)));
@@ -231,7 +243,8 @@ LogicalResult CpuRowEmitter::emitRow(Value row) {
     case AccessKind::Row:
     case AccessKind::Partner:
     case AccessKind::Periodic:
-      rowPointers[i] = advance(pointers[i], operand.type, arith::MulIOp::create(b, row, constant(operand.width)));
+      rowPointers[i] = advance(pointers[i], operand.type,
+                               arith::MulIOp::create(b, row, constant(operand.width)));
       break;
     case AccessKind::Gathered:
       placeGathered(i, row);
@@ -260,17 +273,22 @@ LogicalResult CpuRowEmitter::emitRow(Value row) {
   return success();
 }
 
-/// Row index - offset of the table, or row 0, whose elements are then replaced, where that lies outside.
+/// Row index - offset of the table, or row 0, whose elements are then replaced, where that lies
+/// outside.
 void CpuRowEmitter::placeGathered(unsigned i, Value row) {
   const RowKernelOperand &operand = kernel.getOperands()[i];
   auto wide = [&](Value value) { return arith::ExtSIOp::create(b, b.getI64Type(), value); };
   Value from = wide(loadScalar(operand.access.getIndex(), row));
   if (int64_t offset = operand.access.getOffset(); offset >= 0)
-    from = arith::SubIOp::create(b, from, wide(loadScalar(offset, constant(kernel.getOperands()[offset].access.getElement()))));
+    from = arith::SubIOp::create(
+        b, from,
+        wide(loadScalar(offset, constant(kernel.getOperands()[offset].access.getElement()))));
   // Unsigned, so that negative rows are large.
-  inside[i] = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, from, constant(operand.tableRows));
+  inside[i] =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, from, constant(operand.tableRows));
   from = arith::SelectOp::create(b, inside[i], from, constant(0));
-  rowPointers[i] = advance(pointers[i], operand.type, arith::MulIOp::create(b, from, constant(operand.width)));
+  rowPointers[i] =
+      advance(pointers[i], operand.type, arith::MulIOp::create(b, from, constant(operand.width)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -278,7 +296,9 @@ void CpuRowEmitter::placeGathered(unsigned i, Value row) {
 //===----------------------------------------------------------------------===//
 
 Value CpuRowEmitter::inPeriod(Value column, int64_t period) {
-  return period == kernel.getWidth() ? column : arith::RemUIOp::create(b, column, constant(period)).getResult();
+  return period == kernel.getWidth()
+             ? column
+             : arith::RemUIOp::create(b, column, constant(period)).getResult();
 }
 
 Value CpuRowEmitter::loadElements(unsigned i, const Columns &at) {
@@ -289,35 +309,43 @@ Value CpuRowEmitter::loadElements(unsigned i, const Columns &at) {
     column = inPeriod(column, period);
   } else if (operand.kind() == AccessKind::Partner) {
     Value half = constant(period / 2);
-    Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, inPeriod(column, period), half);
-    column = arith::SelectOp::create(b, first, arith::AddIOp::create(b, column, half), arith::SubIOp::create(b, column, half));
+    Value first =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, inPeriod(column, period), half);
+    column = arith::SelectOp::create(b, first, arith::AddIOp::create(b, column, half),
+                                     arith::SubIOp::create(b, column, half));
   }
   Value loaded = loadVector(advance(rowPointers[i], operand.type, column), operand.type, at.mask);
   if (!inside[i])
     return loaded;
   Value keep = vector::BroadcastOp::create(b, vectorOf(b.getI1Type()), inside[i]);
-  return arith::SelectOp::create(b, keep, loaded, splat(cast<TypedAttr>(b.getZeroAttr(getElementTypeOrSelf(loaded.getType())))));
+  return arith::SelectOp::create(
+      b, keep, loaded,
+      splat(cast<TypedAttr>(b.getZeroAttr(getElementTypeOrSelf(loaded.getType())))));
 }
 
 Value CpuRowEmitter::combine(ReductionKind kind, Value lhs, Value rhs) {
   if (kind == ReductionKind::Sum)
     return arith::AddFOp::create(b, lhs, rhs, contract);
   // A NaN is kept; the order of -0 and 0 does not matter.
-  return arith::MaximumFOp::create(b, lhs, rhs, arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::nsz));
+  return arith::MaximumFOp::create(
+      b, lhs, rhs, arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::nsz));
 }
 
 static TypedAttr neutral(OpBuilder &b, ReductionKind kind) {
-  return b.getF32FloatAttr(kind == ReductionKind::Sum ? 0.0f : -std::numeric_limits<float>::infinity());
+  return b.getF32FloatAttr(kind == ReductionKind::Sum ? 0.0f
+                                                      : -std::numeric_limits<float>::infinity());
 }
 
-/// One vector of a stage's loop: loads, arithmetic, the reductions into accumulator `slot`, then the stores.
-LogicalResult CpuRowEmitter::emitColumns(unsigned stage, const Columns &at, Accumulators &accumulators, unsigned slot) {
+/// One vector of a stage's loop: loads, arithmetic, the reductions into accumulator `slot`, then
+/// the stores.
+LogicalResult CpuRowEmitter::emitColumns(unsigned stage, const Columns &at,
+                                         Accumulators &accumulators, unsigned slot) {
   SmallVector<Operation *> ops = kernel.getElementOps(stage);
   SmallVector<RowReduceOp> reductions = kernel.getReductions(stage);
   bool last = stage + 1 == kernel.getNumStages();
   IRMapping elements;
-  // The vector of an element value, or copies of a value of the row. Arguments are loaded when they are first asked for: all
-  // of that happens before the stores below.
+  // The vector of an element value, or copies of a value of the row. Arguments are loaded when they
+  // are first asked for: all of that happens before the stores below.
   auto vectorFor = [&](Value value) -> Value {
     if (Value known = elements.lookupOrNull(value))
       return known;
@@ -335,7 +363,8 @@ LogicalResult CpuRowEmitter::emitColumns(unsigned stage, const Columns &at, Accu
     if (isa<ColumnIndexOp>(op)) {
       SmallVector<int32_t> lanes(vectorWidth);
       std::iota(lanes.begin(), lanes.end(), 0);
-      Value lane = arith::ConstantOp::create(b, DenseElementsAttr::get(vectorOf(b.getI32Type()), ArrayRef<int32_t>(lanes)));
+      Value lane = arith::ConstantOp::create(
+          b, DenseElementsAttr::get(vectorOf(b.getI32Type()), ArrayRef<int32_t>(lanes)));
       Value first = arith::TruncIOp::create(b, b.getI32Type(), at.column);
       Value start = vector::BroadcastOp::create(b, vectorOf(b.getI32Type()), first);
       elements.map(result, arith::AddIOp::create(b, start, lane).getResult());
@@ -401,7 +430,8 @@ LogicalResult CpuRowEmitter::emitStage(unsigned stage) {
       b.setInsertionPointToStart(loop.getBody());
       unflatten(loop.getRegionIterArgs());
       for (int64_t slot = 0; slot < slots; ++slot) {
-        Value column = arith::AddIOp::create(b, loop.getInductionVar(), constant(slot * vectorWidth));
+        Value column =
+            arith::AddIOp::create(b, loop.getInductionVar(), constant(slot * vectorWidth));
         if (failed(emitColumns(stage, {column, Value()}, accumulators, slot)))
           return failure();
       }
@@ -421,19 +451,24 @@ LogicalResult CpuRowEmitter::emitStage(unsigned stage) {
   if (whole < width) {
     SmallVector<bool> exists(vectorWidth, false);
     std::fill_n(exists.begin(), width - whole, true);
-    Value mask = arith::ConstantOp::create(b, DenseElementsAttr::get(vectorOf(b.getI1Type()), ArrayRef<bool>(exists)));
+    Value mask = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(vectorOf(b.getI1Type()), ArrayRef<bool>(exists)));
     if (failed(emitColumns(stage, {constant(whole), mask}, accumulators, slot)))
       return failure();
   }
 
   for (auto [i, reduce] : llvm::enumerate(reductions)) {
     ReductionKind kind = reduce.getKind();
-    SmallVector<Value> &row = accumulators[i];
-    Value all = combine(kind, combine(kind, row[0], row[1]), combine(kind, row[2], row[3]));
+    SmallVector<Value> &partial = accumulators[i];
+    for (int64_t half = slots / 2; half > 0; half /= 2)
+      for (int64_t slot = 0; slot < half; ++slot)
+        partial[slot] = combine(kind, partial[slot], partial[slot + half]);
+    Value all = partial[0];
     bool sum = kind == ReductionKind::Sum;
     scalars.map(reduce.getResult(),
-                vector::ReductionOp::create(b, sum ? vector::CombiningKind::ADD : vector::CombiningKind::MAXIMUMF, all,
-                                            sum ? arith::FastMathFlags::reassoc : arith::FastMathFlags::nsz)
+                vector::ReductionOp::create(
+                    b, sum ? vector::CombiningKind::ADD : vector::CombiningKind::MAXIMUMF, all,
+                    sum ? arith::FastMathFlags::reassoc : arith::FastMathFlags::nsz)
                     .getResult());
   }
   return success();
@@ -441,7 +476,8 @@ LogicalResult CpuRowEmitter::emitStage(unsigned stage) {
 
 } // namespace
 
-LogicalResult sftc::emitCpuRowKernel(ModuleOp module, const RowKernel &kernel, StringRef name, const CpuTarget &target) {
+LogicalResult sftc::emitCpuRowKernel(ModuleOp module, const RowKernel &kernel, StringRef name,
+                                     const CpuTarget &target) {
   ImplicitLocOpBuilder b(FusedOp(kernel.getOp()).getLoc(), module.getContext());
   b.setInsertionPointToEnd(module.getBody());
   Type pointer = LLVM::LLVMPointerType::get(b.getContext()), row = b.getI64Type();

@@ -7,9 +7,10 @@
 
 namespace sftc {
 
-/// Appends `func.func @name(operands, row_begin, row_end)` to `module`: sft::RowFunction of runtime/kernels/Kernel.h, as loops
-/// of vector operations on llvm pointers.
-mlir::LogicalResult emitCpuRowKernel(mlir::ModuleOp module, const RowKernel &kernel, llvm::StringRef name, const CpuTarget &target);
+/// Appends `func.func @name(operands, row_begin, row_end)` to `module`: sft::RowFunction of
+/// runtime/kernels/Kernel.h, as loops of vector operations on llvm pointers.
+mlir::LogicalResult emitCpuRowKernel(mlir::ModuleOp module, const RowKernel &kernel,
+                                     llvm::StringRef name, const CpuTarget &target);
 
 } // namespace sftc
 

@@ -26,7 +26,8 @@ ArrayRef<uint8_t> sftc::getKernelObject(ModuleOp module) {
   return {reinterpret_cast<const uint8_t *>(blob->getData().data()), blob->getData().size()};
 }
 
-/// What the kernel computes, for readers of profiles: the name of the op that the region was made from.
+/// What the kernel computes, for readers of profiles: the name of the op that the region was made
+/// from.
 static std::string nameHint(FusedOp op) {
   StringRef name = "fused";
   if (auto attribute = op->getAttrOfType<StringAttr>("sft.name"))
@@ -43,7 +44,9 @@ namespace {
 struct GenerateRowKernelsPass : public sftc::impl::GenerateRowKernelsBase<GenerateRowKernelsPass> {
   using GenerateRowKernelsBase::GenerateRowKernelsBase;
 
-  void getDependentDialects(DialectRegistry &registry) const override { registerCodegenDialects(registry); }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registerCodegenDialects(registry);
+  }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -68,14 +71,17 @@ struct GenerateRowKernelsPass : public sftc::impl::GenerateRowKernelsBase<Genera
       return signalPassFailure();
 
     Builder builder(&getContext());
-    auto type = RankedTensorType::get({int64_t(kernels->sharedObject.size())}, builder.getIntegerType(8, /*isSigned=*/false));
-    module->setAttr(kKernelObjectAttr,
-                    DenseUI8ResourceElementsAttr::get(
-                        type, "row_kernels", HeapAsmResourceBlob::allocateAndCopyInferAlign<uint8_t>(kernels->sharedObject)));
+    auto type = RankedTensorType::get({int64_t(kernels->sharedObject.size())},
+                                      builder.getIntegerType(8, /*isSigned=*/false));
+    module->setAttr(kKernelObjectAttr, DenseUI8ResourceElementsAttr::get(
+                                           type, "row_kernels",
+                                           HeapAsmResourceBlob::allocateAndCopyInferAlign<uint8_t>(
+                                               kernels->sharedObject)));
     SmallVector<StringRef> features(target->features.begin(), target->features.end());
     module->setAttr(kKernelTargetAttr,
-                    builder.getDictionaryAttr({builder.getNamedAttr("cpu", builder.getStringAttr(target->cpu)),
-                                               builder.getNamedAttr("features", builder.getStrArrayAttr(features))}));
+                    builder.getDictionaryAttr(
+                        {builder.getNamedAttr("cpu", builder.getStringAttr(target->cpu)),
+                         builder.getNamedAttr("features", builder.getStrArrayAttr(features))}));
   }
 };
 } // namespace

@@ -6,7 +6,8 @@
 
 namespace sftc {
 
-/// Module attributes: the shared object (a dense_resource of bytes), and a dictionary of `cpu` (string) and `features` (strings).
+/// Module attributes: the shared object (a dense_resource of bytes), and a dictionary of `cpu`
+/// (string) and `features` (strings).
 inline constexpr llvm::StringLiteral kKernelObjectAttr = "sft.kernel_object";
 inline constexpr llvm::StringLiteral kKernelTargetAttr = "sft.kernel_target";
 

@@ -9,7 +9,8 @@ using namespace sftc;
 // RowKernel
 //===----------------------------------------------------------------------===//
 
-static RowKernelOperand describeOperand(AccessAttr access, RankedTensorType type, int64_t width, bool output) {
+static RowKernelOperand describeOperand(AccessAttr access, RankedTensorType type, int64_t width,
+                                        bool output) {
   int64_t rowWidth = 1, tableRows = 0;
   switch (access.getKind()) {
   case AccessKind::Row:
@@ -45,11 +46,13 @@ static RowLevel levelOf(AccessKind kind) {
 
 RowKernel::RowKernel(FusedOp op) : op(op), body(&op.getBody().front()), width(op.getWidth()) {
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
-    operands.push_back(describeOperand(op.getInputAccess(i), tensorType(input), width, /*output=*/false));
+    operands.push_back(
+        describeOperand(op.getInputAccess(i), tensorType(input), width, /*output=*/false));
     values[body->getArgument(i)] = {levelOf(operands.back().kind()), 0};
   }
   for (auto [i, result] : llvm::enumerate(op.getResults()))
-    operands.push_back(describeOperand(op.getOutputAccess(i), tensorType(result), width, /*output=*/true));
+    operands.push_back(
+        describeOperand(op.getOutputAccess(i), tensorType(result), width, /*output=*/true));
 
   for (Operation &inner : body->without_terminator()) {
     ValueInfo info;
@@ -94,7 +97,8 @@ SmallVector<Operation *> RowKernel::getElementOps(unsigned stage) const {
         needed.insert(getStored(i));
   SmallVector<Operation *> ops;
   for (Operation &inner : llvm::reverse(body->without_terminator())) {
-    if (inner.getNumResults() != 1 || !needed.contains(inner.getResult(0)) || getLevel(inner.getResult(0)) != RowLevel::Element)
+    if (inner.getNumResults() != 1 || !needed.contains(inner.getResult(0)) ||
+        getLevel(inner.getResult(0)) != RowLevel::Element)
       continue;
     ops.push_back(&inner);
     needed.insert(inner.operand_begin(), inner.operand_end());
@@ -108,7 +112,8 @@ std::string RowKernel::getStructuralKey() const {
   llvm::raw_string_ostream stream(key);
   stream << width;
   for (const RowKernelOperand &operand : operands)
-    stream << (operand.output ? ";out " : ";in ") << operand.access << ' ' << operand.type << ' ' << operand.tableRows;
+    stream << (operand.output ? ";out " : ";in ") << operand.access << ' ' << operand.type << ' '
+           << operand.tableRows;
   llvm::DenseMap<Value, unsigned> numbers;
   for (BlockArgument argument : body->getArguments())
     numbers[argument] = numbers.size();
@@ -183,7 +188,8 @@ private:
     else if (operand.type.isInteger(32))
       out->dtype = sft::fb::DType::I32;
     else
-      return kernel.getOp().emitError() << "row kernels have no operands of type " << operand.type << "; f32, bf16 or i32";
+      return kernel.getOp().emitError()
+             << "row kernels have no operands of type " << operand.type << "; f32, bf16 or i32";
     out->access = toPlan(operand.kind());
     out->output = operand.output;
     out->width = operand.width;
@@ -197,7 +203,8 @@ private:
   }
 
   /// Returns the number of the new value.
-  int32_t append(StringRef name, ArrayRef<int32_t> args, int32_t attribute = 0, double constant = 0) {
+  int32_t append(StringRef name, ArrayRef<int32_t> args, int32_t attribute = 0,
+                 double constant = 0) {
     auto op = std::make_unique<sft::fb::RowOpT>();
     op->op = name.str();
     op->args.assign(args.begin(), args.end());
@@ -216,7 +223,8 @@ private:
       if (auto real = dyn_cast<FloatAttr>(constant.getValue()))
         value = real.getValueAsDouble();
       else if (auto integer = dyn_cast<IntegerAttr>(constant.getValue()))
-        value = integer.getType().isInteger(1) ? double(integer.getValue().getZExtValue()) : double(integer.getInt());
+        value = integer.getType().isInteger(1) ? double(integer.getValue().getZExtValue())
+                                               : double(integer.getInt());
       else
         return unknown(op);
       numbers[constant] = append("constant", {}, 0, value);
@@ -263,7 +271,9 @@ private:
                  .Case([](arith::SubIOp) { return "sub_i"; })
                  .Case([](arith::AndIOp op) { return op.getType().isInteger(1) ? "and" : ""; })
                  .Case([](arith::SelectOp) { return "select"; })
-                 .Case([](arith::SIToFPOp op) { return op.getIn().getType().isInteger(32) ? "convert_i_f" : ""; })
+                 .Case([](arith::SIToFPOp op) {
+                   return op.getIn().getType().isInteger(32) ? "convert_i_f" : "";
+                 })
                  .Default([](Operation *) { return ""; });
     }
     if (name.empty())
@@ -273,7 +283,8 @@ private:
   }
 
   LogicalResult unknown(Operation &op) {
-    InFlightDiagnostic diagnostic = op.emitError() << "the interpreter's form of a row kernel has no '" << op.getName() << "'";
+    InFlightDiagnostic diagnostic =
+        op.emitError() << "the interpreter's form of a row kernel has no '" << op.getName() << "'";
     diagnostic.attachNote(kernel.getOp().getLoc()) << "in this region";
     return diagnostic;
   }
@@ -284,4 +295,6 @@ private:
 };
 } // namespace
 
-FailureOr<sft::fb::RowBodyT> sftc::toRowBody(FusedOp op) { return RowBodyBuilder(RowKernel(op)).build(); }
+FailureOr<sft::fb::RowBodyT> sftc::toRowBody(FusedOp op) {
+  return RowBodyBuilder(RowKernel(op)).build();
+}

@@ -1,8 +1,9 @@
 //===- RowKernel.h - what a target needs to know of an sft.fused ---------------===//
 //
-// A region is straight-line arithmetic on the scalars of one element. A target turns it into loops: over the rows, and inside
-// a row one loop over the columns for every stage. The stages follow from `sft.row_reduce`: a reduction's result is known
-// only after a loop over all columns, so whatever depends on it comes later.
+// A region is straight-line arithmetic on the scalars of one element. A target turns it into loops:
+// over the rows, and inside a row one loop over the columns for every stage. The stages follow from
+// `sft.row_reduce`: a reduction's result is known only after a loop over all columns, so whatever
+// depends on it comes later.
 //
 //===--------------------------------------------------------------------------===//
 #ifndef PASSES_CODEGEN_ROWKERNEL_H
@@ -45,12 +46,14 @@ public:
   RowLevel getLevel(mlir::Value value) const { return values.lookup(value).level; }
   /// Number of loops over the columns that end before the value can be computed.
   unsigned getStage(mlir::Value value) const { return values.lookup(value).stage; }
-  /// Number of loops over the columns. All outputs with one element a column are written in the last: when it runs, every
-  /// other loop has read its operands, which the outputs may share memory with.
+  /// Number of loops over the columns. All outputs with one element a column are written in the
+  /// last: when it runs, every other loop has read its operands, which the outputs may share memory
+  /// with.
   unsigned getNumStages() const { return stages; }
   /// Reductions made by the loop of a stage.
   llvm::SmallVector<RowReduceOp> getReductions(unsigned stage) const;
-  /// Values that the loop of a stage computes for each element, in program order; arguments are not among them.
+  /// Values that the loop of a stage computes for each element, in program order; arguments are not
+  /// among them.
   llvm::SmallVector<mlir::Operation *> getElementOps(unsigned stage) const;
 
   /// Equal for kernels whose generated code would be equal.
@@ -71,7 +74,8 @@ private:
   llvm::SmallVector<llvm::SmallVector<RowReduceOp>> reductions; ///< by stage
 };
 
-/// The region in the form that a plan carries for the interpreter; an error when it holds an operation that the form lacks.
+/// The region in the form that a plan carries for the interpreter; an error when it holds an
+/// operation that the form lacks.
 mlir::FailureOr<sft::fb::RowBodyT> toRowBody(FusedOp op);
 
 } // namespace sftc

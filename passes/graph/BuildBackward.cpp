@@ -63,6 +63,10 @@ private:
     auto differentiable = dyn_cast<Differentiable>(op);
     if (!differentiable)
       return op->emitError() << op->getName() << " lies between a parameter and the loss but has no gradient";
+    // Further results (row statistics) are there for gradient ops; gradients through them are not built.
+    for (unsigned i = 1; i < resultGradients.size(); ++i)
+      if (resultGradients[i])
+        return op->emitError() << "the loss depends on result " << i << " of " << op->getName() << ", through which no gradient is built";
 
     Operation *before = return_->getPrevNode();
     SmallVector<Value> operandGradients;
@@ -131,9 +135,12 @@ struct BuildBackwardPass : public sftc::impl::BuildBackwardBase<BuildBackwardPas
 
   /// Gradient builders make gradients by every operand; those that nobody wants go again.
   static void eraseDeadOps(func::FuncOp function) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front().without_terminator())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    SmallVector<Operation *> ops;
+    for (Operation &op : function.getBody().front().without_terminator())
+      ops.push_back(&op);
+    for (Operation *op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
   }
 };
 

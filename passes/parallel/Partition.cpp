@@ -1,7 +1,7 @@
 //===- Partition.cpp - the graph in the shapes of one rank ------------------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/parallel/FactorRule.h"
+#include "passes/parallel/FactorState.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -34,6 +34,14 @@ public:
       held_[argument] = cast<ShardingAttr>(sharding[0]);
       global_[argument] = tensorType(argument);
     }
+    // Rules check sizes, so they are read before the first value gets the shape of one rank.
+    for (Operation &op : block)
+      if (isa<ShardingRule>(op)) {
+        FailureOr<FactorRule> rule = FactorRule::get(&op);
+        if (failed(rule))
+          return failure();
+        rules_.try_emplace(&op, std::move(*rule));
+      }
     for (BlockArgument argument : block.getArguments())
       argument.setType(localType(global_[argument], held_[argument]));
 
@@ -82,10 +90,8 @@ private:
       return success();
     }
 
-    FailureOr<FactorRule> rule = FactorRule::get(ruled);
-    if (failed(rule))
-      return failure();
-    FactorState state(ruled, *rule);
+    const FactorRule &rule = rules_.at(op);
+    FactorState state(ruled, rule);
     for (auto [index, operand] : llvm::enumerate(op->getOperands()))
       state.join(index, axesOf(held_[operand]));
     for (auto [index, sharding] : llvm::enumerate(wanted))
@@ -114,7 +120,7 @@ private:
       DimensionAxes dimensions = state.dimensions(op->getNumOperands() + index, context);
       SmallVector<Attribute> missing;
       for (const auto &[factor, axes] : state.axes()) {
-        bool present = llvm::any_of(rule->results[index], [&](const DimensionFactor &f) { return f.name == factor && !f.fixed; });
+        bool present = llvm::any_of(rule.results[index], [&](const DimensionFactor &f) { return f.name == factor && !f.fixed; });
         if (!present)
           llvm::append_range(missing, axes);
       }
@@ -133,7 +139,11 @@ private:
         auto rule = dyn_cast<ShardingRule>(user);
         return rule && rule.acceptsPartial();
       });
-      ShardingAttr target = partialIsFine ? make(context, axesOf(want), now.getPartialSum(), none) : want;
+      SmallVector<Attribute> kept; // an axis that cuts the value is no longer partial
+      for (Attribute axis : now.getPartialSum())
+        if (llvm::none_of(axesOf(want), [&](ArrayAttr axes) { return llvm::is_contained(axes, axis); }))
+          kept.push_back(axis);
+      ShardingAttr target = partialIsFine ? make(context, axesOf(want), ArrayAttr::get(context, kept), none) : want;
       if (target == now)
         continue;
       // Users see the resharded value; the reshard itself reads the op's result.
@@ -274,6 +284,7 @@ private:
   MeshAttr mesh_;
   ArrayAttr token_axes_;
   bool zigzag_ = false;
+  llvm::DenseMap<Operation *, FactorRule> rules_;
   llvm::DenseMap<Value, ShardingAttr> held_;
   llvm::DenseMap<Value, RankedTensorType> global_;
   llvm::DenseMap<std::tuple<Value, ShardingAttr, Attribute>, Value> memo_;

@@ -1,7 +1,7 @@
 //===- PropagateSharding.cpp - how every value lies on the mesh -------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/parallel/FactorRule.h"
+#include "passes/parallel/FactorState.h"
 
 namespace sftc {
 #define GEN_PASS_DEF_PROPAGATESHARDING
@@ -19,7 +19,8 @@ public:
   Propagation(ModuleOp module, func::FuncOp function) : module_(module), function_(function) {}
 
   LogicalResult run() {
-    seed();
+    if (failed(seed()))
+      return failure();
     SmallVector<std::pair<ShardingRule, FactorRule>> ops;
     WalkResult parsed = function_.walk([&](ShardingRule op) {
       FailureOr<FactorRule> rule = FactorRule::get(op);
@@ -47,10 +48,14 @@ public:
   }
 
 private:
-  void seed() {
+  LogicalResult seed() {
     for (BlockArgument argument : function_.getArguments())
-      if (auto roles = function_.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), kRolesAttr))
+      if (auto roles = function_.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), kRolesAttr)) {
+        if (int64_t(roles.size()) != tensorType(argument).getRank())
+          return function_.emitError() << "argument " << argument.getArgNumber() << " has " << roles.size() << " roles for "
+                                       << tensorType(argument).getRank() << " dimensions";
         axes_[argument] = axesOfRoles(module_, roles);
+      }
     SymbolTable symbols(module_);
     function_.walk([&](Operation *op) {
       Value value;
@@ -64,6 +69,7 @@ private:
       if (auto parameter = symbols.lookup<ParameterOp>(symbol.getAttr()))
         axes_[value] = axesOfRoles(module_, parameter.getRoles());
     });
+    return success();
   }
 
   DimensionAxes &axesOf(Value value) {

@@ -12,7 +12,8 @@ namespace sft {
 namespace {
 
 enum class CallKind : uint8_t { AllGather, ReduceScatter, AllReduce, AllToAll, Barrier };
-constexpr const char *callNames[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", "barrier"};
+constexpr const char *callNames[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all",
+                                     "barrier"};
 
 /// What a rank brings to a rendezvous.
 struct Call {
@@ -29,7 +30,8 @@ struct Call {
   std::string describe() const {
     std::string text = callNames[size_t(kind)];
     if (kind == CallKind::ReduceScatter || kind == CallKind::AllReduce)
-      return concat(text, " ", op == ReduceOperator::Max ? "max" : "sum", " of ", count, " x ", dtypeName(dtype));
+      return concat(text, " ", op == ReduceOperator::Max ? "max" : "sum", " of ", count, " x ",
+                    dtypeName(dtype));
     return kind == CallKind::Barrier ? text : concat(text, " of ", count, " bytes");
   }
 };
@@ -55,7 +57,8 @@ struct ThreadWorld::Group {
 
 namespace {
 
-// Elements reduced at a time: what stays in the first-level cache while the peers' parts are added to it.
+// Elements reduced at a time: what stays in the first-level cache while the peers' parts are added
+// to it.
 constexpr int64_t kReduceBlock = 2048;
 
 struct Bf16 {
@@ -74,7 +77,8 @@ template <> struct Accumulator<Bf16> {
 
 /// output[i] = the reduction over all calls, by index, of input[offset + i].
 template <typename T>
-void reduceTyped(const std::vector<Call> &calls, int64_t offset, int64_t count, ReduceOperator op, char *output) {
+void reduceTyped(const std::vector<Call> &calls, int64_t offset, int64_t count, ReduceOperator op,
+                 char *output) {
   using Access = Accumulator<T>;
   typename Access::Type sum[kReduceBlock];
   for (int64_t begin = 0; begin < count; begin += kReduceBlock) {
@@ -99,7 +103,8 @@ void reduceTyped(const std::vector<Call> &calls, int64_t offset, int64_t count, 
   }
 }
 
-void reduce(const std::vector<Call> &calls, int64_t offset, int64_t count, DType dtype, ReduceOperator op, char *output) {
+void reduce(const std::vector<Call> &calls, int64_t offset, int64_t count, DType dtype,
+            ReduceOperator op, char *output) {
   switch (dtype) {
   case DType::F32:
     return reduceTyped<float>(calls, offset, count, op, output);
@@ -112,7 +117,8 @@ void reduce(const std::vector<Call> &calls, int64_t offset, int64_t count, DType
   case DType::I64:
     return reduceTyped<int64_t>(calls, offset, count, op, output);
   default:
-    fail("cannot reduce this type between ranks (dtype): ", dtypeName(dtype), "; use f32, bf16, f64, i32 or i64");
+    fail("cannot reduce this type between ranks (dtype): ", dtypeName(dtype),
+         "; use f32, bf16, f64, i32 or i64");
   }
 }
 
@@ -125,30 +131,38 @@ void copyBytes(char *output, const char *input, size_t bytes) {
 
 class ThreadCommunicator : public Communicator {
 public:
-  ThreadCommunicator(ThreadWorld &world, ThreadWorld::Group &group, int index) : world_(world), group_(group), index_(index) {}
+  ThreadCommunicator(ThreadWorld &world, ThreadWorld::Group &group, int index)
+      : world_(world), group_(group), index_(index) {}
 
   int rank() const override { return index_; }
   int size() const override { return int(group_.members.size()); }
 
   void allGather(const void *input, void *output, size_t bytes) override {
-    enter({CallKind::AllGather, static_cast<const char *>(input), static_cast<char *>(output), int64_t(bytes)});
-    for (int step = 0; step < size(); ++step) { // from the own part on, so that not all ranks read the same memory
+    enter({CallKind::AllGather, static_cast<const char *>(input), static_cast<char *>(output),
+           int64_t(bytes)});
+    for (int step = 0; step < size();
+         ++step) { // from the own part on, so that not all ranks read the same memory
       int peer = (index_ + step) % size();
-      copyBytes(static_cast<char *>(output) + size_t(peer) * bytes, group_.calls[size_t(peer)].input, bytes);
+      copyBytes(static_cast<char *>(output) + size_t(peer) * bytes,
+                group_.calls[size_t(peer)].input, bytes);
     }
     rendezvous();
   }
 
-  void reduceScatter(const void *input, void *output, int64_t count, DType dtype, ReduceOperator op) override {
-    enter({CallKind::ReduceScatter, static_cast<const char *>(input), static_cast<char *>(output), count, dtype, op});
+  void reduceScatter(const void *input, void *output, int64_t count, DType dtype,
+                     ReduceOperator op) override {
+    enter({CallKind::ReduceScatter, static_cast<const char *>(input), static_cast<char *>(output),
+           count, dtype, op});
     reduce(group_.calls, index_ * count, count, dtype, op, static_cast<char *>(output));
     rendezvous();
   }
 
-  void allReduce(const void *input, void *output, int64_t count, DType dtype, ReduceOperator op) override {
-    enter({CallKind::AllReduce, static_cast<const char *>(input), static_cast<char *>(output), count, dtype, op});
-    // Each rank reduces one share for all. In place this is safe: a share of any rank is read and written by its reducer alone
-    // until the second rendezvous.
+  void allReduce(const void *input, void *output, int64_t count, DType dtype,
+                 ReduceOperator op) override {
+    enter({CallKind::AllReduce, static_cast<const char *>(input), static_cast<char *>(output),
+           count, dtype, op});
+    // Each rank reduces one share for all. In place this is safe: a share of any rank is read and
+    // written by its reducer alone until the second rendezvous.
     int64_t width = int64_t(dtypeBytes(dtype));
     auto shareBegin = [&](int peer) { return count * peer / size(); };
     auto shareOf = [&](char *output, int peer) { return output + shareBegin(peer) * width; };
@@ -157,18 +171,20 @@ public:
     rendezvous();
     for (int step = 1; step < size(); ++step) {
       int peer = (index_ + step) % size();
-      copyBytes(shareOf(static_cast<char *>(output), peer), shareOf(group_.calls[size_t(peer)].output, peer),
+      copyBytes(shareOf(static_cast<char *>(output), peer),
+                shareOf(group_.calls[size_t(peer)].output, peer),
                 size_t((shareBegin(peer + 1) - shareBegin(peer)) * width));
     }
     rendezvous();
   }
 
   void allToAll(const void *input, void *output, size_t bytes) override {
-    enter({CallKind::AllToAll, static_cast<const char *>(input), static_cast<char *>(output), int64_t(bytes)});
+    enter({CallKind::AllToAll, static_cast<const char *>(input), static_cast<char *>(output),
+           int64_t(bytes)});
     for (int step = 0; step < size(); ++step) {
       int peer = (index_ + step) % size();
-      copyBytes(static_cast<char *>(output) + size_t(peer) * bytes, group_.calls[size_t(peer)].input + size_t(index_) * bytes,
-                bytes);
+      copyBytes(static_cast<char *>(output) + size_t(peer) * bytes,
+                group_.calls[size_t(peer)].input + size_t(index_) * bytes, bytes);
     }
     rendezvous();
   }
@@ -218,8 +234,9 @@ private:
     const std::vector<Call> &calls = group_.calls;
     for (size_t peer = 1; peer < calls.size(); ++peer)
       if (!calls[peer].matches(calls[0]))
-        failHere(concat("collectives of a group do not match (axes ", group_.axes, "): rank ", group_.members[0], " calls ",
-                        calls[0].describe(), ", rank ", group_.members[peer], " calls ", calls[peer].describe(),
+        failHere(concat("collectives of a group do not match (axes ", group_.axes, "): rank ",
+                        group_.members[0], " calls ", calls[0].describe(), ", rank ",
+                        group_.members[peer], " calls ", calls[peer].describe(),
                         "; all ranks must make the same calls in the same order"));
   }
 
@@ -228,8 +245,9 @@ private:
     for (size_t peer = 0; peer < group_.members.size(); ++peer)
       if (!group_.arrived[peer])
         missing.push_back(std::to_string(group_.members[peer]));
-    failHere(concat("waited too long for other ranks (", group_.calls[size_t(index_)].describe(), ", axes ", group_.axes,
-                    "): rank ", join(missing, ", "), " did not come within ", world_.timeout_,
+    failHere(concat("waited too long for other ranks (", group_.calls[size_t(index_)].describe(),
+                    ", axes ", group_.axes, "): rank ", join(missing, ", "),
+                    " did not come within ", world_.timeout_,
                     " s; raise --timeout if a step can take longer"));
   }
 

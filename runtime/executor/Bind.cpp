@@ -12,7 +12,8 @@ namespace {
 
 class LaunchStep : public BoundStep {
 public:
-  LaunchStep(std::unique_ptr<BoundKernel> kernel, WorkerPool &pool) : kernel_(std::move(kernel)), pool_(pool) {}
+  LaunchStep(std::unique_ptr<BoundKernel> kernel, WorkerPool &pool)
+      : kernel_(std::move(kernel)), pool_(pool) {}
   void run() override { kernel_->run(pool_); }
 
 private:
@@ -36,12 +37,13 @@ private:
 
 } // namespace
 
-/// Binds one instance of a program: first all launches are made and checked, so that all failures are reported together; then
-/// they are bound in the same order.
+/// Binds one instance of a program: first all launches are made and checked, so that all failures
+/// are reported together; then they are bound in the same order.
 class ProgramBinder {
 public:
   ProgramBinder(Executor &executor, const fb::ProgramT &program, const ProgramInstance &instance)
-      : executor_(executor), plan_(*executor.shared_.plan), program_(program), instance_(instance) {}
+      : executor_(executor), plan_(*executor.shared_.plan), program_(program), instance_(instance) {
+  }
 
   BoundProgram bind() {
     prepare(program_.instructions);
@@ -49,8 +51,8 @@ public:
       std::string list;
       for (const std::string &failure : failures_)
         list += "\n  " + failure;
-      fail("a program of the plan cannot run here (", program_.name, "): ", failures_.size(), " launch",
-           failures_.size() == 1 ? "" : "es", " failed the check", list);
+      fail("a program of the plan cannot run here (", program_.name, "): ", failures_.size(),
+           " launch", failures_.size() == 1 ? "" : "es", " failed the check", list);
     }
     if (executor_.options_.compare) {
       size_t bytes = 0;
@@ -88,7 +90,8 @@ private:
         prepare(instruction.body);
       if (instruction.kind != fb::InstructionKind::Launch)
         continue;
-      launches_.push_back(makeLaunch(instruction, concat("instruction ", i, " of ", program_.name)));
+      launches_.push_back(
+          makeLaunch(instruction, concat("instruction ", i, " of ", program_.name)));
       check(launches_.back());
     }
   }
@@ -107,9 +110,11 @@ private:
       const fb::OperandT &operand = *instruction.operands[i];
       call.operands.push_back(operand.absent ? TensorRef() : executor_.buffer(operand.buffer));
       bool inBody = kernel.body != nullptr;
-      launch.writes.push_back(!operand.absent && (inBody ? kernel.body->operands[i]->output : signature->operands[i].out));
-      launch.operands.push_back(concat(inBody ? concat("operand ", i) : signature->operands[i].name, " = ",
-                                       operand.absent ? "absent" : plan_.buffers[operand.buffer]->name));
+      launch.writes.push_back(!operand.absent && (inBody ? kernel.body->operands[i]->output
+                                                         : signature->operands[i].out));
+      launch.operands.push_back(
+          concat(inBody ? concat("operand ", i) : signature->operands[i].name, " = ",
+                 operand.absent ? "absent" : plan_.buffers[operand.buffer]->name));
     }
     for (const ParameterSignature &parameter : signature->parameters)
       if (!parameter.required)
@@ -126,14 +131,16 @@ private:
         call.strings[parameter->name] = parameter->s;
         break;
       }
-    if (auto accumulate = call.integers.find("accumulate"); accumulate != call.integers.end() && accumulate->second == 2)
+    if (auto accumulate = call.integers.find("accumulate");
+        accumulate != call.integers.end() && accumulate->second == 2)
       accumulate->second = instance_.first ? 0 : 1;
     if (instruction.workspace >= 0) {
       TensorRef workspace = executor_.buffer(size_t(instruction.workspace));
       call.workspace = workspace.data;
       call.workspace_bytes = workspace.bytes();
     }
-    call.row_function = executor_.shared_.code ? executor_.shared_.code->function(instruction.kernel) : nullptr;
+    call.row_function =
+        executor_.shared_.code ? executor_.shared_.code->function(instruction.kernel) : nullptr;
     call.row_body = kernel.body.get();
     return launch;
   }
@@ -151,7 +158,8 @@ private:
     if (index >= plan_.locations.size() || plan_.locations[index]->file.empty())
       return "unknown location";
     const fb::LocationT &location = *plan_.locations[index];
-    return concat(location.file, ":", location.line, ":", location.column, location.name.empty() ? "" : " ", location.name);
+    return concat(location.file, ":", location.line, ":", location.column,
+                  location.name.empty() ? "" : " ", location.name);
   }
 
   void check(const Launch &launch) {
@@ -165,7 +173,8 @@ private:
   void checkIn(const KernelRegistry *registry, const char *what, const Launch &launch) {
     const KernelEntry *entry = registry ? registry->find(launch.call.kernel) : nullptr;
     if (!entry) {
-      failures_.push_back(concat(launch.call.kernel, " (", launch.place, "): ", what, " does not have this kernel"));
+      failures_.push_back(concat(launch.call.kernel, " (", launch.place, "): ", what,
+                                 " does not have this kernel"));
       return;
     }
     try {
@@ -185,12 +194,14 @@ private:
         steps.push_back(bindLaunch(launches_[next_launch_++]));
         break;
       case fb::InstructionKind::Collective:
-        steps.push_back(bindCollective(*instruction, executor_.buffer(instruction->operands[0]->buffer),
+        steps.push_back(bindCollective(*instruction,
+                                       executor_.buffer(instruction->operands[0]->buffer),
                                        executor_.buffer(instruction->operands[1]->buffer),
                                        executor_.communicator(instruction->axes)));
         break;
       case fb::InstructionKind::Repeat:
-        steps.push_back(std::make_unique<RepeatStep>(bindAll(instruction->body), executor_.symbols_[instruction->symbol]));
+        steps.push_back(std::make_unique<RepeatStep>(bindAll(instruction->body),
+                                                     executor_.symbols_[instruction->symbol]));
         break;
       }
     }
@@ -201,8 +212,10 @@ private:
     const ExecutorShared &shared = executor_.shared_;
     const std::string &kernel = launch.call.kernel;
     if (executor_.options_.compare)
-      return bindCompare(launch, *shared.backend->find(kernel), *shared.reference->find(kernel), compare_storage_, executor_.pool_);
-    const KernelRegistry &registry = executor_.options_.reference ? *shared.reference : *shared.backend;
+      return bindCompare(launch, *shared.backend->find(kernel), *shared.reference->find(kernel),
+                         compare_storage_, executor_.pool_);
+    const KernelRegistry &registry =
+        executor_.options_.reference ? *shared.reference : *shared.backend;
     return std::make_unique<LaunchStep>(registry.find(kernel)->bind(launch.call), executor_.pool_);
   }
 
@@ -229,7 +242,8 @@ BoundProgram &Executor::bind(const ProgramInstance &instance) {
     names += (names.empty() ? "" : ", ") + candidate->name;
   }
   if (!program)
-    fail("the plan lacks a program (program): ", instance.name, "; it has ", names.empty() ? "none" : names);
+    fail("the plan lacks a program (program): ", instance.name, "; it has ",
+         names.empty() ? "none" : names);
   return programs_[key] = ProgramBinder(*this, *program, instance).bind();
 }
 

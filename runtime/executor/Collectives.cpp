@@ -21,14 +21,16 @@ template <typename Body> std::unique_ptr<BoundStep> makeStep(Body body) {
 
 } // namespace
 
-std::unique_ptr<BoundStep> bindCollective(const fb::InstructionT &instruction, const TensorRef &input, const TensorRef &output,
+std::unique_ptr<BoundStep> bindCollective(const fb::InstructionT &instruction,
+                                          const TensorRef &input, const TensorRef &output,
                                           Communicator &group) {
   const void *in = input.data;
   void *out = output.data;
   DType dtype = input.dtype;
   size_t inBytes = input.bytes();
   int64_t inCount = input.elements(), outCount = output.elements();
-  ReduceOperator op = instruction.reduction == fb::Reduction::Max ? ReduceOperator::Max : ReduceOperator::Sum;
+  ReduceOperator op =
+      instruction.reduction == fb::Reduction::Max ? ReduceOperator::Max : ReduceOperator::Sum;
   switch (instruction.collective) {
   case fb::CollectiveKind::AllGather:
     return makeStep([=, &group] { group.allGather(in, out, inBytes); });

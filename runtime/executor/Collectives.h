@@ -8,7 +8,8 @@
 namespace sft {
 
 /// A collective over `group`. In a group of one rank it is a copy, or nothing in place.
-std::unique_ptr<BoundStep> bindCollective(const fb::InstructionT &instruction, const TensorRef &input, const TensorRef &output,
+std::unique_ptr<BoundStep> bindCollective(const fb::InstructionT &instruction,
+                                          const TensorRef &input, const TensorRef &output,
                                           Communicator &group);
 
 } // namespace sft

@@ -10,7 +10,9 @@ namespace sft {
 namespace {
 
 constexpr size_t kAlignment = 64;
-size_t alignedBytes(const TensorRef &tensor) { return (tensor.bytes() + kAlignment - 1) / kAlignment * kAlignment; }
+size_t alignedBytes(const TensorRef &tensor) {
+  return (tensor.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 bool overlap(const TensorRef &a, const TensorRef &b) {
   const char *x = a.as<const char>(), *y = b.as<const char>();
@@ -75,7 +77,8 @@ std::string indexText(const TensorRef &tensor, int64_t flat) {
 
 class CompareStep : public BoundStep {
 public:
-  CompareStep(const Launch &launch, const KernelEntry &backend, const KernelEntry &reference, void *storage, WorkerPool &pool)
+  CompareStep(const Launch &launch, const KernelEntry &backend, const KernelEntry &reference,
+              void *storage, WorkerPool &pool)
       : launch_(launch), copies_(launch.call), pool_(pool) {
     char *next = static_cast<char *>(storage);
     overwritten_ = overwrittenOperands(launch);
@@ -89,7 +92,8 @@ public:
 
   void run() override {
     for (size_t i : overwritten_)
-      std::memcpy(copies_.operands[i].data, launch_.call.operands[i].data, copies_.operands[i].bytes());
+      std::memcpy(copies_.operands[i].data, launch_.call.operands[i].data,
+                  copies_.operands[i].bytes());
     backend_->run(pool_);
     reference_->run(pool_);
     for (size_t i : overwritten_)
@@ -105,7 +109,8 @@ private:
     Tolerance tolerance = toleranceOf(launch_.call.kernel);
     double limit = 0;
     if (got.dtype != DType::I32) {
-      double relative = tolerance.relative + (got.dtype == DType::BF16 && tolerance.relative > 0 ? 0x1p-8 : 0);
+      double relative =
+          tolerance.relative + (got.dtype == DType::BF16 && tolerance.relative > 0 ? 0x1p-8 : 0);
       limit = relative * largestEntry(expected);
       if (tolerance.floor_of_operand_0 > 0)
         limit += tolerance.floor_of_operand_0 * largestEntry(copies_.operands[0]);
@@ -121,9 +126,10 @@ private:
   void report(size_t operand, int64_t flat, double got, double expected, double limit) {
     std::ostringstream os;
     os.precision(9);
-    os << "a kernel differs from the reference (" << launch_.place << "): " << launch_.call.kernel << ", "
-       << launch_.operands[operand] << indexText(launch_.call.operands[operand], flat) << " is " << got << ", the reference has "
-       << expected << ", tolerance " << limit << "; operands:";
+    os << "a kernel differs from the reference (" << launch_.place << "): " << launch_.call.kernel
+       << ", " << launch_.operands[operand] << indexText(launch_.call.operands[operand], flat)
+       << " is " << got << ", the reference has " << expected << ", tolerance " << limit
+       << "; operands:";
     for (size_t i = 0; i < launch_.operands.size(); ++i) {
       const TensorRef &tensor = launch_.call.operands[i];
       os << (i ? ", " : " ") << launch_.operands[i];
@@ -153,7 +159,8 @@ size_t compareBytes(const Launch &launch) {
   return bytes;
 }
 
-std::unique_ptr<BoundStep> bindCompare(const Launch &launch, const KernelEntry &backend, const KernelEntry &reference, void *storage,
+std::unique_ptr<BoundStep> bindCompare(const Launch &launch, const KernelEntry &backend,
+                                       const KernelEntry &reference, void *storage,
                                        WorkerPool &pool) {
   return std::make_unique<CompareStep>(launch, backend, reference, storage, pool);
 }

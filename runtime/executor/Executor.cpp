@@ -4,10 +4,12 @@
 
 namespace sft {
 
-Executor::Executor(const ExecutorShared &shared, const Mesh &mesh, int rank, Device &device, WorkerPool &pool,
-                   CommunicatorFactory communicators, const ExecutorOptions &options)
-    : shared_(shared), mesh_(mesh), rank_(rank), device_(device), pool_(pool), make_communicator_(std::move(communicators)),
-      options_(options), symbols_(shared.plan->symbols.size()) {
+Executor::Executor(const ExecutorShared &shared, const Mesh &mesh, int rank, Device &device,
+                   WorkerPool &pool, CommunicatorFactory communicators,
+                   const ExecutorOptions &options)
+    : shared_(shared), mesh_(mesh), rank_(rank), device_(device), pool_(pool),
+      make_communicator_(std::move(communicators)), options_(options),
+      symbols_(shared.plan->symbols.size()) {
   arenas_.reserve(shared_.plan->arenas.size());
   for (const auto &arena : shared_.plan->arenas) {
     arenas_.push_back({device_.allocate(arena->bytes), arena->bytes});
@@ -24,7 +26,8 @@ Executor::~Executor() {
 
 TensorRef Executor::buffer(size_t index) const {
   const fb::BufferT &buffer = *shared_.plan->buffers[index];
-  size_t offset = buffer.offset + size_t(mesh_.index(rank_, buffer.slice_axes)) * buffer.slice_stride;
+  size_t offset =
+      buffer.offset + size_t(mesh_.index(rank_, buffer.slice_axes)) * buffer.slice_stride;
   TensorRef tensor;
   tensor.data = static_cast<char *>(arenas_[buffer.arena].address) + offset;
   tensor.dtype = DType(uint8_t(buffer.dtype));
@@ -38,7 +41,8 @@ void Executor::setSymbol(const std::string &name, int64_t value) {
     if (symbols[i]->name != name)
       continue;
     if (value < 0 || value > symbols[i]->capacity)
-      fail("a count lies outside its capacity (symbol ", name, "): ", value, "; valid are 0 to ", symbols[i]->capacity);
+      fail("a count lies outside its capacity (symbol ", name, "): ", value, "; valid are 0 to ",
+           symbols[i]->capacity);
     symbols_[i] = value;
     return;
   }

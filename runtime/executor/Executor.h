@@ -1,7 +1,7 @@
 //===- Executor.h - the programs of a plan on one rank ---------------------------===//
 //
-// An executor owns the memory of one rank. It binds instances of programs, once, and runs them any number of times; a run
-// allocates nothing and looks nothing up.
+// An executor owns the memory of one rank. It binds instances of programs, once, and runs them any
+// number of times; a run allocates nothing and looks nothing up.
 //
 //===--------------------------------------------------------------------------===//
 #ifndef RUNTIME_EXECUTOR_EXECUTOR_H
@@ -24,16 +24,18 @@ namespace sft {
 
 struct ExecutorOptions {
   bool reference = false; ///< run the plain kernels instead of the backend's
-  bool compare = false;   ///< run both, stop at the first launch whose outputs differ (see Compare.h)
-  bool fill_nan = false;  ///< fill all arenas with 0xFF bytes, a NaN in every float type, before anything is written
+  bool compare = false; ///< run both, stop at the first launch whose outputs differ (see Compare.h)
+  bool fill_nan = false; ///< fill all arenas with 0xFF bytes, a NaN in every float type, before
+                         ///< anything is written
 };
 
 /// What the ranks of a process share: made once, outlives their executors.
 struct ExecutorShared {
   const fb::PlanT *plan = nullptr; ///< verified (readPlan)
   const GeneratedCode *code = nullptr;
-  const KernelRegistry *backend = nullptr;   ///< may be null when only the reference runs
-  const KernelRegistry *reference = nullptr; ///< may be null when neither `reference` nor `compare` is set
+  const KernelRegistry *backend = nullptr; ///< may be null when only the reference runs
+  const KernelRegistry *reference =
+      nullptr; ///< may be null when neither `reference` nor `compare` is set
 };
 
 /// Which instance of a program: its arguments `first` and `last` (see plan.fbs, Program).
@@ -55,11 +57,13 @@ using BoundProgram = std::vector<std::unique_ptr<BoundStep>>;
 class Executor {
 public:
   /// Makes the communicator of this rank over a set of mesh axes.
-  using CommunicatorFactory = std::function<std::unique_ptr<Communicator>(const std::vector<std::string> &axes)>;
+  using CommunicatorFactory =
+      std::function<std::unique_ptr<Communicator>(const std::vector<std::string> &axes)>;
 
-  /// Reserves the arenas on `device`. `device` and `pool` are used by this rank alone and outlive the executor.
-  Executor(const ExecutorShared &shared, const Mesh &mesh, int rank, Device &device, WorkerPool &pool,
-           CommunicatorFactory communicators, const ExecutorOptions &options);
+  /// Reserves the arenas on `device`. `device` and `pool` are used by this rank alone and outlive
+  /// the executor.
+  Executor(const ExecutorShared &shared, const Mesh &mesh, int rank, Device &device,
+           WorkerPool &pool, CommunicatorFactory communicators, const ExecutorOptions &options);
   ~Executor();
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
@@ -70,8 +74,8 @@ public:
   /// Where a buffer of the plan lies on this rank; for slices, this rank's share.
   TensorRef buffer(size_t index) const;
 
-  /// Binds every instruction of an instance, or throws one error that lists all launches that cannot be bound. The result lives
-  /// as long as the executor; asking again returns the same.
+  /// Binds every instruction of an instance, or throws one error that lists all launches that
+  /// cannot be bound. The result lives as long as the executor; asking again returns the same.
   BoundProgram &bind(const ProgramInstance &instance);
 
   /// Runs a bound program in order. Throws what a kernel or a collective throws.
@@ -80,8 +84,8 @@ public:
       step->run();
   }
 
-  /// Rounds of the `repeat` instructions of a symbol, from the next run on. Throws when the name is unknown or the value lies
-  /// outside 0 .. capacity.
+  /// Rounds of the `repeat` instructions of a symbol, from the next run on. Throws when the name is
+  /// unknown or the value lies outside 0 .. capacity.
   void setSymbol(const std::string &name, int64_t value);
 
 private:

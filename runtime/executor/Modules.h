@@ -10,15 +10,20 @@
 
 namespace sft {
 
-/// The compile command stored in a plan with one flag changed or added: what to run when a plan must be made again.
-std::string recompileCommand(const fb::PlanT &plan, const std::string &flag, const std::string &value);
+/// The compile command stored in a plan with one flag changed or added: what to run when a plan
+/// must be made again.
+std::string recompileCommand(const fb::PlanT &plan, const std::string &flag,
+                             const std::string &value);
 
-/// Throws when the plan's code is for another kind of machine, or for CPU features that this machine lacks; the message names
-/// them and the command that compiles the plan for this machine. Feature names are LLVM's ("avx2", with or without a leading
-/// "+"; "-x" is not needed). Names that no generated arithmetic can use (rdrand, xsave, ...) are not looked at.
+/// Throws when the plan's code is for another kind of machine, or for CPU features that this
+/// machine lacks; the message names them and the command that compiles the plan for this machine.
+/// Feature names are LLVM's ("avx2", with or without a leading
+/// "+"; "-x" is not needed). Names that no generated arithmetic can use (rdrand, xsave, ...) are
+/// not looked at.
 void checkTarget(const fb::PlanT &plan);
 
-/// The generated code of a plan, loaded once for all ranks. Format "elf-x86-64": a shared object, loaded from a memory file.
+/// The generated code of a plan, loaded once for all ranks. Format "elf-x86-64": a shared object,
+/// loaded from a memory file.
 class GeneratedCode {
 public:
   /// Throws on another format, on an object that does not load, and on a missing symbol.
@@ -32,7 +37,8 @@ public:
 
 private:
   struct Object {
-    // The descriptor stays open: the loader knows objects by their path "/proc/self/fd/N", so N must not be used twice.
+    // The descriptor stays open: the loader knows objects by their path "/proc/self/fd/N", so N
+    // must not be used twice.
     int fd = -1;
     void *handle = nullptr;
   };
@@ -42,8 +48,9 @@ private:
   std::vector<RowFunction> functions_;
 };
 
-/// A backend's module, libsft_NAME.so, looked for beside the executable and in ../lib from there. It stays loaded until the
-/// process ends, since kernels and thread-local state of the libraries behind it outlive a session.
+/// A backend's module, libsft_NAME.so, looked for beside the executable and in ../lib from there.
+/// It stays loaded until the process ends, since kernels and thread-local state of the libraries
+/// behind it outlive a session.
 class BackendModule {
 public:
   /// Throws with the places looked at when there is none.

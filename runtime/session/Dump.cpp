@@ -20,8 +20,8 @@ void makeFolder(const std::string &folder) {
 
 } // namespace
 
-void dumpLosses(const Session &session, const std::string &folder, int64_t step, std::optional<double> loss,
-                std::optional<double> gradNorm, int64_t trainedTokens) {
+void dumpLosses(const Session &session, const std::string &folder, int64_t step,
+                std::optional<double> loss, std::optional<double> gradNorm, int64_t trainedTokens) {
   makeFolder(folder);
   nlohmann::ordered_json json;
   json["step"] = step;

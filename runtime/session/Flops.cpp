@@ -16,9 +16,11 @@ FlopCount countFlops(const fb::PlanT &plan, const fb::ProgramT &program) {
       for (const auto &parameter : instruction->parameters)
         if (parameter->name == "transpose_a")
           transposed = parameter->i;
-      double m = double(shape(3)[0]), n = double(shape(3)[1]), k = double(shape(0)[transposed ? 0 : 1]);
+      double m = double(shape(3)[0]), n = double(shape(3)[1]),
+             k = double(shape(0)[transposed ? 0 : 1]);
       count.per_pack += 2 * m * n * k;
-    } else if (kernel == "square") { // the rectangles' pairs belong to the same documents and columns
+    } else if (kernel ==
+               "square") { // the rectangles' pairs belong to the same documents and columns
       count.per_pair += 4 * double(shape(0)[1]);
     } else if (kernel == "square_grad") {
       count.per_pair += 8 * double(shape(1)[1]);

@@ -6,10 +6,12 @@
 
 namespace sft {
 
-/// Floating point operations of a program on one rank, an addition and a multiplication counted as two.
+/// Floating point operations of a program on one rank, an addition and a multiplication counted as
+/// two.
 struct FlopCount {
   double per_pack = 0; ///< matmuls: 2 M N K
-  double per_pair = 0; ///< attention, for each (row, row that it sees): 4 a column of q forward, 8 backward
+  double per_pair =
+      0; ///< attention, for each (row, row that it sees): 4 a column of q forward, 8 backward
 };
 FlopCount countFlops(const fb::PlanT &plan, const fb::ProgramT &program);
 

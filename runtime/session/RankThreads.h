@@ -12,8 +12,8 @@
 
 namespace sft {
 
-/// Runs the same body on a thread of every rank of a world. A rank keeps its thread, and with it the thread-local state of the
-/// libraries behind its kernels, for as long as this object lives.
+/// Runs the same body on a thread of every rank of a world. A rank keeps its thread, and with it
+/// the thread-local state of the libraries behind its kernels, for as long as this object lives.
 class RankThreads {
 public:
   explicit RankThreads(ThreadWorld &world);
@@ -21,8 +21,9 @@ public:
   RankThreads(const RankThreads &) = delete;
   RankThreads &operator=(const RankThreads &) = delete;
 
-  /// Calls body(rank) on every rank's thread and returns when all are done. What a rank throws is reported to the world, so that
-  /// the others stop, and then thrown here: the first failure, with its rank. After a failure every call throws that failure.
+  /// Calls body(rank) on every rank's thread and returns when all are done. What a rank throws is
+  /// reported to the world, so that the others stop, and then thrown here: the first failure, with
+  /// its rank. After a failure every call throws that failure.
   void run(const std::function<void(int rank)> &body);
 
 private:

@@ -20,7 +20,9 @@ TokenLayout layoutOf(const fb::PlanT &plan, const Mesh &mesh) {
   return layout;
 }
 
-std::string updateProgram(const std::string &optimizer) { return optimizer == "sgd" ? "update_sgd" : "update"; }
+std::string updateProgram(const std::string &optimizer) {
+  return optimizer == "sgd" ? "update_sgd" : "update";
+}
 
 } // namespace
 
@@ -32,14 +34,15 @@ Mesh planMesh(const fb::PlanT &plan) {
 }
 
 Session::Session(PlanFile file, const SessionOptions &options)
-    : file_(std::move(file)), options_(options), mesh_(planMesh(file_.plan)), layout_(layoutOf(file_.plan, mesh_)),
-      world_(mesh_, options.timeout), ranks_(size_t(mesh_.ranks())), threads_(world_) {
+    : file_(std::move(file)), options_(options), mesh_(planMesh(file_.plan)),
+      layout_(layoutOf(file_.plan, mesh_)), world_(mesh_, options.timeout),
+      ranks_(size_t(mesh_.ranks())), threads_(world_) {
   const fb::PlanT &plan = file_.plan;
   if (options_.optimizer != "adamw" && options_.optimizer != "sgd")
     fail("unknown optimizer (--optimizer): ", options_.optimizer, "; choose adamw or sgd");
   if (!plan.symbols.empty())
-    fail("the plan counts something per batch that this build does not know (symbol): ", plan.symbols[0]->name,
-         "; use the sft-run of the compiler's version");
+    fail("the plan counts something per batch that this build does not know (symbol): ",
+         plan.symbols[0]->name, "; use the sft-run of the compiler's version");
   checkTarget(plan);
   checkParameters();
   if (options_.train)
@@ -62,7 +65,8 @@ Session::Session(PlanFile file, const SessionOptions &options)
   if (options_.train && !grad_norm_)
     fail("the plan cannot train (buffer): grad_norm is missing; recompile it");
 
-  int threads = options_.threads > 0 ? options_.threads : int(std::max(1u, std::thread::hardware_concurrency()));
+  int threads = options_.threads > 0 ? options_.threads
+                                     : int(std::max(1u, std::thread::hardware_concurrency()));
   threads_per_rank_ = std::max(1, threads / mesh_.ranks());
   threads_.run([&](int rank) {
     createRank(rank);
@@ -79,8 +83,8 @@ void Session::checkLossResult(const std::string &name) const {
     fail("the plan has no program that leaves token losses (program): ", name, "; recompile it");
   const fb::BufferT &losses = *file_.plan.buffers[program->results[0]];
   if (losses.dtype != fb::DType::F32 || losses.shape != std::vector<int64_t>{layout_.rows()})
-    fail("the token losses of a program do not fit the rows of a rank (program ", name, ", buffer ", losses.name, "); f32[",
-         layout_.rows(), "] is needed");
+    fail("the token losses of a program do not fit the rows of a rank (program ", name, ", buffer ",
+         losses.name, "); f32[", layout_.rows(), "] is needed");
 }
 
 void Session::createRank(int rank) {
@@ -90,7 +94,9 @@ void Session::createRank(int rank) {
   state.executor = std::make_unique<Executor>(
       shared_, mesh_, rank, *state.device, *state.pool,
       [this, rank](const std::vector<std::string> &axes) { return world_.create(rank, axes); },
-      ExecutorOptions{.reference = options_.reference, .compare = options_.compare, .fill_nan = options_.fill_nan});
+      ExecutorOptions{.reference = options_.reference,
+                      .compare = options_.compare,
+                      .fill_nan = options_.fill_nan});
   size_t largest = 0;
   for (const auto &table : file_.plan.tables)
     if (!table->persistent)
@@ -130,20 +136,23 @@ const fb::ProgramT *Session::findProgram(const std::string &name) const {
   return nullptr;
 }
 
-std::vector<Session::PackRun> Session::runPacks(const std::string &program, const Dataset &dataset, const Step &step,
-                                                double weightSum) {
-  // Packs are dealt in turn; a rank without one runs padding, which contributes zero, since it must join the collectives.
+std::vector<Session::PackRun> Session::runPacks(const std::string &program, const Dataset &dataset,
+                                                const Step &step, double weightSum) {
+  // Packs are dealt in turn; a rank without one runs padding, which contributes zero, since it must
+  // join the collectives.
   int64_t columns = dataParallelRanks();
   int64_t rounds = (int64_t(step.packs.size()) + columns - 1) / columns;
   std::vector<PackRun> runs(size_t(rounds * columns));
   for (size_t p = 0; p < runs.size(); ++p) {
-    runs[p].rows = layOutPack(dataset, p < step.packs.size() ? step.packs[p] : Pack(), weightSum, layout_);
+    runs[p].rows =
+        layOutPack(dataset, p < step.packs.size() ? step.packs[p] : Pack(), weightSum, layout_);
     runs[p].token_loss.resize(size_t(layout_.padded_tokens));
   }
   size_t lossBuffer = findProgram(program)->results[0];
   threads_.run([&](int rank) {
     Executor &executor = *ranks_[size_t(rank)].executor;
-    int column = mesh_.index(rank, file_.plan.batch_axes), part = mesh_.index(rank, file_.plan.token_axes);
+    int column = mesh_.index(rank, file_.plan.batch_axes),
+        part = mesh_.index(rank, file_.plan.token_axes);
     std::vector<std::string> cut = file_.plan.batch_axes;
     cut.insert(cut.end(), file_.plan.token_axes.begin(), file_.plan.token_axes.end());
     int replica = rank;
@@ -157,7 +166,8 @@ std::vector<Session::PackRun> Session::runPacks(const std::string &program, cons
         continue; // another rank has the same rows
       const float *losses = executor.buffer(lossBuffer).as<const float>();
       for (int slot = 0; slot < layout_.slots(); ++slot)
-        executor.device().copyToHost(run.token_loss.data() + layout_.slotBegin(part, slot), losses + slot * layout_.slotRows(),
+        executor.device().copyToHost(run.token_loss.data() + layout_.slotBegin(part, slot),
+                                     losses + slot * layout_.slotRows(),
                                      size_t(layout_.slotRows()) * sizeof(float));
     }
   });
@@ -182,7 +192,8 @@ double Session::collectLosses(const Dataset &dataset, const std::vector<PackRun>
         continue;
       loss += double(run.rows.weights[row]) * double(run.token_loss[row]);
       if (kept)
-        (*kept)[size_t(run.rows.sample_token[row]) + 1] = run.token_loss[row]; // the row's target is the token after it
+        (*kept)[size_t(run.rows.sample_token[row]) + 1] =
+            run.token_loss[row]; // the row's target is the token after it
     }
   return loss;
 }
@@ -193,8 +204,8 @@ std::optional<double> Session::accumulate(const Dataset &dataset, const Step &st
   if (!(step.weight_sum > 0))
     return std::nullopt;
   if (int64_t(step.packs.size()) > options_.max_packs)
-    fail("a step has more packs than the session was made for (step ", steps_, "): ", step.packs.size(), "; at most ",
-         options_.max_packs);
+    fail("a step has more packs than the session was made for (step ", steps_,
+         "): ", step.packs.size(), "; at most ", options_.max_packs);
   double loss = collectLosses(dataset, runPacks("train", dataset, step, step.weight_sum));
   if (!std::isfinite(loss))
     fail("the loss is not finite (step ", steps_, "): ", loss,
@@ -226,7 +237,8 @@ Session::Evaluation Session::evaluate(const Dataset &dataset, const std::vector<
     weightSum += step.weight_sum;
     result.trained_tokens += step.trained_tokens;
   }
-  // Without a trained token there is no loss; the samples still run so that their token losses, all zero, can be kept.
+  // Without a trained token there is no loss; the samples still run so that their token losses, all
+  // zero, can be kept.
   double loss = 0, divisor = weightSum > 0 ? weightSum : 1;
   for (const Step &step : steps)
     loss += collectLosses(dataset, runPacks("evaluate", dataset, step, divisor));

@@ -1,7 +1,7 @@
 //===- Session.h - fine-tuning with a compiled plan ------------------------------===//
 //
-// The public C++ interface of the runtime. A session holds a plan, the weights and the optimizer's state, on all ranks of the
-// plan's mesh, each rank a thread of this process:
+// The public C++ interface of the runtime. A session holds a plan, the weights and the optimizer's
+// state, on all ranks of the plan's mesh, each rank a thread of this process:
 //
 //   Session session(readPlan("model.plan"), {});
 //   session.loadWeights("CKPT_DIR");
@@ -10,7 +10,8 @@
 //       session.update({.lr = 1e-5});          // one optimizer step
 //   writeModelFolder("final", session.weights(), session.plan().config, "CKPT_DIR");
 //
-// Calls are made from one thread. Every function throws sft::Error; after a rank has failed all further calls throw its message.
+// Calls are made from one thread. Every function throws sft::Error; after a rank has failed all
+// further calls throw its message.
 //
 //===--------------------------------------------------------------------------===//
 #ifndef RUNTIME_SESSION_SESSION_H
@@ -32,15 +33,16 @@
 namespace sft {
 
 struct SessionOptions {
-  int threads = 0;                 ///< of the process, split over the ranks, at least one each; 0: one per hardware thread
+  int threads =
+      0; ///< of the process, split over the ranks, at least one each; 0: one per hardware thread
   bool reference = false;          ///< run the plain kernels
   bool compare = false;            ///< run both and stop at the first launch that differs
   bool fill_nan = false;           ///< fill the arenas with NaN first (tests)
   std::string optimizer = "adamw"; ///< or "sgd"
-  int64_t max_packs = 1;           ///< most packs of a step: decides which instances of `train` are bound
-  bool train = true;               ///< `accumulate` and `update` will be called
-  bool evaluate = true;            ///< `evaluate` will be called
-  double timeout = 0;              ///< seconds that a rank waits for another; 0: for ever
+  int64_t max_packs = 1; ///< most packs of a step: decides which instances of `train` are bound
+  bool train = true;     ///< `accumulate` and `update` will be called
+  bool evaluate = true;  ///< `evaluate` will be called
+  double timeout = 0;    ///< seconds that a rank waits for another; 0: for ever
 };
 
 /// What one update needs to know; see Session::update.
@@ -50,11 +52,12 @@ struct UpdateScalars {
   double clip = 1;            ///< largest 2-norm of the gradient; 0: not clipped
 };
 
-/// Cross entropy of each token as a target, unweighted, aligned with Sample::input_ids; 0 where the token is not trained. By
-/// Sample::number.
+/// Cross entropy of each token as a target, unweighted, aligned with Sample::input_ids; 0 where the
+/// token is not trained. By Sample::number.
 using TokenLosses = std::map<int64_t, std::vector<float>>;
 
-/// Tensors with checkpoint names and global shapes. The data lies in `storage`, or in the memory of a session.
+/// Tensors with checkpoint names and global shapes. The data lies in `storage`, or in the memory of
+/// a session.
 struct NamedTensors {
   std::vector<std::vector<float>> storage;
   std::vector<TensorToWrite> tensors;
@@ -67,8 +70,9 @@ int64_t planMaxPositions(const fb::PlanT &plan);
 
 class Session {
 public:
-  /// Checks the plan against this machine, reserves the memory of all ranks, binds the programs that the options ask for, and
-  /// fills the tables that never change. Weights must be loaded before anything runs.
+  /// Checks the plan against this machine, reserves the memory of all ranks, binds the programs
+  /// that the options ask for, and fills the tables that never change. Weights must be loaded
+  /// before anything runs.
   Session(PlanFile file, const SessionOptions &options);
   ~Session();
   Session(const Session &) = delete;
@@ -84,22 +88,27 @@ public:
   size_t arenaBytes() const;
   const TokenLayout &layout() const { return layout_; }
 
-  /// Checks the folder's tensors against the plan and loads them into every rank; resets the optimizer.
+  /// Checks the folder's tensors against the plan and loads them into every rank; resets the
+  /// optimizer.
   void loadWeights(const std::string &folder);
-  /// N(0, initializer_range of the plan's config, 0.02 without one); norm weights are 1 and biases 0; resets the optimizer.
+  /// N(0, initializer_range of the plan's config, 0.02 without one); norm weights are 1 and biases
+  /// 0; resets the optimizer.
   void randomWeights(uint64_t seed);
 
-  /// Runs the packs of a step: leaves the gradient of the step's loss, sum(weight * cross entropy) / sum(weight), and returns the
-  /// loss, which is added up from the token losses in double in pack order. Nothing when the step has no trained token: then
-  /// nothing was run. Throws when the loss is not finite.
+  /// Runs the packs of a step: leaves the gradient of the step's loss, sum(weight * cross entropy)
+  /// / sum(weight), and returns the loss, which is added up from the token losses in double in pack
+  /// order. Nothing when the step has no trained token: then nothing was run. Throws when the loss
+  /// is not finite.
   std::optional<double> accumulate(const Dataset &dataset, const Step &step);
 
-  /// Updates the weights with the gradient that `accumulate` left; returns its global 2-norm before clipping. Throws when the norm
-  /// is not finite. The optimizer's step count, from 1, counts these calls.
+  /// Updates the weights with the gradient that `accumulate` left; returns its global 2-norm before
+  /// clipping. Throws when the norm is not finite. The optimizer's step count, from 1, counts these
+  /// calls.
   double update(const UpdateScalars &scalars);
 
   struct Evaluation {
-    std::optional<double> loss;   ///< sum(weight * cross entropy) / sum(weight) over all steps; nothing without a trained token
+    std::optional<double> loss; ///< sum(weight * cross entropy) / sum(weight) over all steps;
+                                ///< nothing without a trained token
     int64_t trained_tokens = 0;
   };
   Evaluation evaluate(const Dataset &dataset, const std::vector<Step> &steps);
@@ -111,11 +120,13 @@ public:
 
   /// Every parameter, in the memory of rank 0: valid until the next call that changes the weights.
   std::vector<TensorToWrite> weights() const;
-  /// The gradient that `accumulate` left, before clipping, collected from all ranks; of the trainable parameters.
+  /// The gradient that `accumulate` left, before clipping, collected from all ranks; of the
+  /// trainable parameters.
   NamedTensors gradients() const;
 
-  /// Floating point operations of one rank, on average, for a step of training: matmuls at full size (2 M N K), attention by the
-  /// pairs of positions that see each other, backward twice the forward.
+  /// Floating point operations of one rank, on average, for a step of training: matmuls at full
+  /// size (2 M N K), attention by the pairs of positions that see each other, backward twice the
+  /// forward.
   double stepFlops(const Dataset &dataset, const Step &step) const;
 
 private:
@@ -135,7 +146,8 @@ private:
   void checkLossResult(const std::string &program) const;
   void createRank(int rank);
   void bindPrograms(int rank);
-  std::vector<PackRun> runPacks(const std::string &program, const Dataset &dataset, const Step &step, double weightSum);
+  std::vector<PackRun> runPacks(const std::string &program, const Dataset &dataset,
+                                const Step &step, double weightSum);
   double collectLosses(const Dataset &dataset, const std::vector<PackRun> &runs);
   const fb::ProgramT *findProgram(const std::string &name) const;
 
@@ -148,7 +160,8 @@ private:
 
   // Weights.cpp
   void checkParameters() const;
-  using ParameterFill = std::function<void(const fb::ModelParameterT &, int64_t begin, int64_t count, float *out)>;
+  using ParameterFill =
+      std::function<void(const fb::ModelParameterT &, int64_t begin, int64_t count, float *out)>;
   /// Fills every parameter on every rank, a range of elements at a time.
   void fillParameters(const ParameterFill &fill);
   void resetOptimizer();

@@ -9,7 +9,9 @@ namespace sft {
 
 namespace {
 
-bool isRotary(const fb::TableT &table) { return table.kind == "rotary_cos" || table.kind == "rotary_sin"; }
+bool isRotary(const fb::TableT &table) {
+  return table.kind == "rotary_cos" || table.kind == "rotary_sin";
+}
 
 RotaryParameters rotaryParameters(const fb::TableT &table, int64_t width) {
   RotaryParameters result;
@@ -32,10 +34,12 @@ RotaryParameters rotaryParameters(const fb::TableT &table, int64_t width) {
     else if (name == "head_dim")
       result.head_dim = int64_t(number);
     else
-      fail("unknown parameter of a rotary table (plan, table ", table.kind, "): ", name, "; recompile the plan");
+      fail("unknown parameter of a rotary table (plan, table ", table.kind, "): ", name,
+           "; recompile the plan");
   }
   if (result.head_dim != width)
-    fail("a rotary table has another width than its head_dim (plan, table ", table.kind, "): ", width, "; ", result.head_dim);
+    fail("a rotary table has another width than its head_dim (plan, table ", table.kind,
+         "): ", width, "; ", result.head_dim);
   return result;
 }
 
@@ -64,7 +68,8 @@ void Session::fillPersistentTables() {
     TensorRef shape = ranks_[0].executor->buffer(table->buffer);
     if (isRotary(*table)) {
       std::vector<float> cosine(size_t(shape.elements())), sine(size_t(shape.elements()));
-      fillRotaryTable(rotaryParameters(*table, shape.shape[1]), shape.shape[0], cosine.data(), sine.data());
+      fillRotaryTable(rotaryParameters(*table, shape.shape[1]), shape.shape[0], cosine.data(),
+                      sine.data());
       const void *data = table->kind == "rotary_cos" ? cosine.data() : sine.data();
       threads_.run([&](int rank) { writeBuffer(rank, table->buffer, data); });
     } else {
@@ -78,7 +83,8 @@ void Session::fillTableBuffer(int rank, const fb::TableT &table, const PackRows 
   size_t bytes = state.executor->buffer(table.buffer).bytes();
   if (state.staging.size() < bytes)
     state.staging.resize(bytes);
-  fillTable(table.kind, table.whole, rows, layout_, mesh_.index(rank, file_.plan.token_axes), state.staging.data(), bytes);
+  fillTable(table.kind, table.whole, rows, layout_, mesh_.index(rank, file_.plan.token_axes),
+            state.staging.data(), bytes);
   writeBuffer(rank, table.buffer, state.staging.data());
 }
 

@@ -24,7 +24,8 @@ bool endsWith(const std::string &text, const std::string &end) {
 
 double initializerRange(const std::string &config) {
   nlohmann::json json = nlohmann::json::parse(config, nullptr, false);
-  if (json.is_object() && json.contains("initializer_range") && json["initializer_range"].is_number())
+  if (json.is_object() && json.contains("initializer_range") &&
+      json["initializer_range"].is_number())
     return json["initializer_range"].get<double>();
   return 0.02; // transformers' default
 }
@@ -36,15 +37,18 @@ void Session::checkParameters() const {
   for (const auto &parameter : plan.parameters) {
     for (const auto &dimension : parameter->dimensions)
       if (mesh_.size(dimension->axes) > 1 || dimension->pad > 0)
-        fail("this build loads whole parameters only (parameter ", parameter->name, "): a dimension is cut or padded; recompile with: ",
+        fail("this build loads whole parameters only (parameter ", parameter->name,
+             "): a dimension is cut or padded; recompile with: ",
              recompileCommand(plan, "--mesh", "cp=N"));
     const fb::BufferT &buffer = *plan.buffers[parameter->buffer];
     if (buffer.dtype != fb::DType::F32)
-      fail("this build trains in fp32 only (parameter ", parameter->name, "): ", fb::EnumNameDType(buffer.dtype), "; recompile with: ",
-           recompileCommand(plan, "--precision", "fp32"));
+      fail("this build trains in fp32 only (parameter ", parameter->name,
+           "): ", fb::EnumNameDType(buffer.dtype),
+           "; recompile with: ", recompileCommand(plan, "--precision", "fp32"));
     if (elementsOf(buffer.shape) != elementsOf(parameter->global_shape))
-      fail("a parameter's buffer has another size than the parameter (plan, parameter ", parameter->name,
-           "): ", elementsOf(buffer.shape), "; ", elementsOf(parameter->global_shape), " elements");
+      fail("a parameter's buffer has another size than the parameter (plan, parameter ",
+           parameter->name, "): ", elementsOf(buffer.shape), "; ",
+           elementsOf(parameter->global_shape), " elements");
   }
 }
 
@@ -52,27 +56,28 @@ void Session::loadWeights(const std::string &folder) {
   std::vector<ExpectedTensor> expected;
   for (const auto &parameter : file_.plan.parameters)
     expected.push_back({parameter->name, parameter->aliases, parameter->global_shape});
-  // The folder's mapping goes before the optimizer's state is touched, so that both are never resident together.
+  // The folder's mapping goes before the optimizer's state is touched, so that both are never
+  // resident together.
   {
     WeightFolder weights(folder);
     checkWeights(weights, expected);
-    fillParameters([&](const fb::ModelParameterT &parameter, int64_t begin, int64_t count, float *out) {
-      weights.readFloats(parameter.name, begin, count, out);
-    });
+    fillParameters([&](const fb::ModelParameterT &parameter, int64_t begin, int64_t count,
+                       float *out) { weights.readFloats(parameter.name, begin, count, out); });
   }
   resetOptimizer();
 }
 
 void Session::randomWeights(uint64_t seed) {
   double deviation = initializerRange(file_.plan.config);
-  fillParameters([&](const fb::ModelParameterT &parameter, int64_t begin, int64_t count, float *out) {
-    if (endsWith(parameter.name, ".bias"))
-      std::fill_n(out, count, 0.0f);
-    else if (parameter.name.find("norm") != std::string::npos)
-      std::fill_n(out, count, 1.0f);
-    else
-      fillRandomNormal(seed, parameter.name, deviation, begin, count, out);
-  });
+  fillParameters(
+      [&](const fb::ModelParameterT &parameter, int64_t begin, int64_t count, float *out) {
+        if (endsWith(parameter.name, ".bias"))
+          std::fill_n(out, count, 0.0f);
+        else if (parameter.name.find("norm") != std::string::npos)
+          std::fill_n(out, count, 1.0f);
+        else
+          fillRandomNormal(seed, parameter.name, deviation, begin, count, out);
+      });
   resetOptimizer();
 }
 
@@ -92,7 +97,8 @@ void Session::fillParameters(const ParameterFill &fill) {
         int64_t count = std::min(kChunk, total - begin);
         chunk.resize(size_t(count));
         fill(*parameter, begin, count, chunk.data());
-        state.device->copyToDevice(tensor.as<float>() + begin, chunk.data(), size_t(count) * sizeof(float));
+        state.device->copyToDevice(tensor.as<float>() + begin, chunk.data(),
+                                   size_t(count) * sizeof(float));
       }
     }
   });
@@ -116,7 +122,8 @@ void Session::resetOptimizer() {
 std::vector<TensorToWrite> Session::weights() const {
   std::vector<TensorToWrite> tensors;
   for (const auto &parameter : file_.plan.parameters)
-    tensors.push_back({parameter->name, DType::F32, parameter->global_shape, ranks_[0].executor->buffer(parameter->buffer).data});
+    tensors.push_back({parameter->name, DType::F32, parameter->global_shape,
+                       ranks_[0].executor->buffer(parameter->buffer).data});
   return tensors;
 }
 
@@ -132,14 +139,16 @@ NamedTensors Session::gradients() const {
     all.resize(group.elements);
     for (int rank : mesh_.group(0, group.reduce_axes)) {
       TensorRef share = ranks_[size_t(rank)].executor->buffer(group.gradient_slice);
-      ranks_[size_t(rank)].device->copyToHost(all.data() + int64_t(mesh_.index(rank, group.reduce_axes)) * share.elements(), share.data,
-                                              share.bytes());
+      ranks_[size_t(rank)].device->copyToHost(
+          all.data() + int64_t(mesh_.index(rank, group.reduce_axes)) * share.elements(), share.data,
+          share.bytes());
     }
   }
   for (const auto &parameter : plan.parameters)
     if (plan.groups[parameter->group]->trainable)
-      result.tensors.push_back({parameter->name, DType::F32, parameter->global_shape,
-                                result.storage[parameter->group].data() + parameter->element_offset});
+      result.tensors.push_back(
+          {parameter->name, DType::F32, parameter->global_shape,
+           result.storage[parameter->group].data() + parameter->element_offset});
   return result;
 }
 

@@ -24,7 +24,8 @@ struct RunOptions {
   Packing packing = Packing::FirstFitDecreasing;
 
   std::string optimizer = "adamw", schedule = "cosine";
-  double lr = 1e-5, min_lr = 0, weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, clip = 1;
+  double lr = 1e-5, min_lr = 0, weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, eps = 1e-8,
+         clip = 1;
   std::optional<int64_t> warmup_steps;
 
   int threads = 0;
@@ -36,7 +37,8 @@ struct RunOptions {
   bool trains() const { return !steps || *steps > 0; }
 };
 
-/// Fills `options`; a value is the exit code to end with at once (after --help or --version). Throws sft::Error(Usage).
+/// Fills `options`; a value is the exit code to end with at once (after --help or --version).
+/// Throws sft::Error(Usage).
 std::optional<int> parseOptions(int argc, char **argv, RunOptions &options);
 
 } // namespace sft

@@ -14,7 +14,8 @@ RunFolder::RunFolder(const std::string &folder) : folder_(folder) {
     return;
   std::error_code error;
   if (std::filesystem::exists(folder_ + "/metrics.jsonl", error))
-    fail("the folder holds another run (--output): ", folder_, "; choose another folder or move this one away");
+    fail("the folder holds another run (--output): ", folder_,
+         "; choose another folder or move this one away");
   std::filesystem::create_directories(folder_, error);
   if (error || access(folder_.c_str(), W_OK) != 0)
     fail("cannot write into the folder (--output): ", folder_, "; choose another folder");
@@ -42,7 +43,8 @@ void RunFolder::writeRun(const Json &json) {
 }
 
 Progress::Progress(bool quiet, int64_t total)
-    : quiet_(quiet), terminal_(isatty(STDERR_FILENO)), total_(total), begin_(std::chrono::steady_clock::now()) {}
+    : quiet_(quiet), terminal_(isatty(STDERR_FILENO)), total_(total),
+      begin_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() { endLine(); }
 
@@ -67,10 +69,12 @@ void Progress::step(int64_t step, std::optional<double> loss, double tokensPerSe
   char lossText[32] = "none";
   if (loss)
     std::snprintf(lossText, sizeof lossText, "%.4f", *loss);
-  std::fprintf(stderr, "%sstep %lld/%lld  loss %s  %.0f tokens/s  lr %.3g  ETA %lld:%02lld:%02lld%s", terminal_ ? "\r\033[K" : "",
-               static_cast<long long>(step), static_cast<long long>(total_), lossText, tokensPerSecond, lr,
-               static_cast<long long>(left / 3600), static_cast<long long>(left / 60 % 60), static_cast<long long>(left % 60),
-               terminal_ ? "" : "\n");
+  std::fprintf(stderr,
+               "%sstep %lld/%lld  loss %s  %.0f tokens/s  lr %.3g  ETA %lld:%02lld:%02lld%s",
+               terminal_ ? "\r\033[K" : "", static_cast<long long>(step),
+               static_cast<long long>(total_), lossText, tokensPerSecond, lr,
+               static_cast<long long>(left / 3600), static_cast<long long>(left / 60 % 60),
+               static_cast<long long>(left % 60), terminal_ ? "" : "\n");
   open_ = terminal_;
 }
 

@@ -17,12 +17,13 @@ using Json = nlohmann::ordered_json;
 /// The output folder: metrics.jsonl, one object a line, and run.json.
 class RunFolder {
 public:
-  /// An empty folder name: nothing is written. Makes the folder; refuses one that holds another run.
+  /// An empty folder name: nothing is written. Makes the folder; refuses one that holds another
+  /// run.
   explicit RunFolder(const std::string &folder);
   bool present() const { return !folder_.empty(); }
   const std::string &path() const { return folder_; }
-  /// Appends a line to metrics.jsonl, opened by the first. Floats are printed with the fewest digits that read back to the same
-  /// bits.
+  /// Appends a line to metrics.jsonl, opened by the first. Floats are printed with the fewest
+  /// digits that read back to the same bits.
   void metric(const Json &line);
   /// Replaces run.json.
   void writeRun(const Json &json);
@@ -32,7 +33,8 @@ private:
   std::ofstream metrics_;
 };
 
-/// Progress for people, on standard error: one line that is rewritten on a terminal, lines otherwise.
+/// Progress for people, on standard error: one line that is rewritten on a terminal, lines
+/// otherwise.
 class Progress {
 public:
   Progress(bool quiet, int64_t total);

@@ -35,7 +35,8 @@ Json orNull(std::optional<double> value) { return value ? Json(*value) : Json(nu
 /// The steps of all epochs in order, planned an epoch at a time.
 class StepSource {
 public:
-  StepSource(const Dataset &dataset, const StepOptions &options) : dataset_(dataset), options_(options) {}
+  StepSource(const Dataset &dataset, const StepOptions &options)
+      : dataset_(dataset), options_(options) {}
 
   /// Steps of the first `epochs` epochs.
   int64_t count(int64_t epochs) const {
@@ -66,7 +67,8 @@ private:
 class Run {
 public:
   explicit Run(const RunOptions &options)
-      : options_(options), file_(readPlan(options.plan)), mesh_(planMesh(file_.plan)), folder_(options.output) {
+      : options_(options), file_(readPlan(options.plan)), mesh_(planMesh(file_.plan)),
+        folder_(options.output) {
     readData();
     planLength();
     SessionOptions session;
@@ -113,8 +115,9 @@ private:
     if (options_.trains()) {
       train_ = readDataset(options_.data, options, false);
       if (train_.samples.empty())
-        fail("no sample to train on (--data ", options_.data[0], options_.data.size() > 1 ? ", ..." : "", "): 0 of ",
-             train_.counts.lines, " lines, ", train_.counts.untrained, " without a trained token, ", train_.counts.dropped,
+        fail("no sample to train on (--data ", options_.data[0],
+             options_.data.size() > 1 ? ", ..." : "", "): 0 of ", train_.counts.lines, " lines, ",
+             train_.counts.untrained, " without a trained token, ", train_.counts.dropped,
              " dropped as over-long; mark trained tokens in loss_mask or labels");
     }
     if (options_.eval_data.empty())
@@ -162,9 +165,12 @@ private:
 
   static Json countsJson(const Dataset &dataset) {
     const DatasetCounts &counts = dataset.counts;
-    return {{"lines", counts.lines},         {"samples", counts.samples},
-            {"tokens", counts.tokens},       {"trained_tokens", counts.trained_tokens},
-            {"untrained", counts.untrained}, {"dropped", counts.dropped_samples},
+    return {{"lines", counts.lines},
+            {"samples", counts.samples},
+            {"tokens", counts.tokens},
+            {"trained_tokens", counts.trained_tokens},
+            {"untrained", counts.untrained},
+            {"dropped", counts.dropped_samples},
             {"truncated", counts.truncated_samples}};
   }
 
@@ -189,12 +195,14 @@ private:
     std::string mesh;
     for (const auto &[name, size] : mesh_.axes())
       mesh += concat(mesh.empty() ? "" : ",", name, "=", size);
-    progress_->say(concat("plan ", options_.plan, ": mesh ", mesh.empty() ? "1" : mesh, ", ", plan.tokens, " tokens a pack (",
-                          plan.padded_tokens, " padded), ", std::fixed, std::setprecision(2),
-                          double(session_->arenaBytes()) / double(1 << 30), " GiB a rank, ", session_->threadsPerRank(),
-                          " threads a rank"));
+    progress_->say(concat("plan ", options_.plan, ": mesh ", mesh.empty() ? "1" : mesh, ", ",
+                          plan.tokens, " tokens a pack (", plan.padded_tokens, " padded), ",
+                          std::fixed, std::setprecision(2),
+                          double(session_->arenaBytes()) / double(1 << 30), " GiB a rank, ",
+                          session_->threadsPerRank(), " threads a rank"));
     if (options_.trains())
-      announceData("data", train_, concat(total_, " steps of ", global_batch_, " packs, token-mean loss"));
+      announceData("data", train_,
+                   concat(total_, " steps of ", global_batch_, " packs, token-mean loss"));
     if (!options_.eval_data.empty())
       announceData("eval_data", eval_, concat(eval_steps_.size(), " steps"));
     folder_.writeRun(run_);
@@ -208,9 +216,10 @@ private:
     Json line = {{"kind", "event"}, {"event", name}};
     line.update(json);
     folder_.metric(line);
-    progress_->say(concat(name, ": ", counts.samples, " samples, ", counts.trained_tokens, " trained of ", counts.tokens, " tokens, ",
-                          counts.untrained, " without a trained token, ", counts.dropped, " dropped, ", counts.truncated,
-                          " truncated; ", steps));
+    progress_->say(concat(name, ": ", counts.samples, " samples, ", counts.trained_tokens,
+                          " trained of ", counts.tokens, " tokens, ", counts.untrained,
+                          " without a trained token, ", counts.dropped, " dropped, ",
+                          counts.truncated, " truncated; ", steps));
   }
 
   Json optionsJson() const {
@@ -230,7 +239,9 @@ private:
                  {"beta2", options_.beta2},
                  {"eps", options_.eps},
                  {"clip", options_.clip},
-                 {"packing", options_.packing == Packing::None ? "none" : options_.packing == Packing::Order ? "order" : "ffd"},
+                 {"packing", options_.packing == Packing::None    ? "none"
+                             : options_.packing == Packing::Order ? "order"
+                                                                  : "ffd"},
                  {"threads_per_rank", session_->threadsPerRank()},
                  {"reference", options_.reference},
                  {"compare", options_.compare}};
@@ -266,21 +277,23 @@ private:
     tokens_ += step.tokens;
     int64_t ranks = mesh_.size(session_->plan().batch_axes);
     int64_t rounds = (int64_t(step.packs.size()) + ranks - 1) / ranks;
-    folder_.metric({{"kind", "train"},
-                    {"step", number},
-                    {"epoch", source_->epoch()},
-                    {"loss", orNull(loss_)},
-                    {"grad_norm", orNull(gradNorm)},
-                    {"lr", scalars.lr},
-                    {"trained_tokens", step.trained_tokens},
-                    {"tokens", step.tokens},
-                    {"padded_tokens", loss_ ? rounds * ranks * session_->plan().padded_tokens : 0},
-                    {"samples", step.samples},
-                    {"skipped", skipped_},
-                    {"step_time", seconds},
-                    {"tokens_per_second", double(step.tokens) / seconds},
-                    {"model_tflops", loss_ ? Json(session_->stepFlops(train_, step) / seconds / 1e12) : Json(nullptr)},
-                    {"peak_memory_bytes", session_->arenaBytes()}});
+    folder_.metric(
+        {{"kind", "train"},
+         {"step", number},
+         {"epoch", source_->epoch()},
+         {"loss", orNull(loss_)},
+         {"grad_norm", orNull(gradNorm)},
+         {"lr", scalars.lr},
+         {"trained_tokens", step.trained_tokens},
+         {"tokens", step.tokens},
+         {"padded_tokens", loss_ ? rounds * ranks * session_->plan().padded_tokens : 0},
+         {"samples", step.samples},
+         {"skipped", skipped_},
+         {"step_time", seconds},
+         {"tokens_per_second", double(step.tokens) / seconds},
+         {"model_tflops",
+          loss_ ? Json(session_->stepFlops(train_, step) / seconds / 1e12) : Json(nullptr)},
+         {"peak_memory_bytes", session_->arenaBytes()}});
     progress_->step(number, loss_, double(step.tokens) / seconds, scalars.lr);
   }
 
@@ -289,12 +302,18 @@ private:
       return;
     Session::Evaluation result = session_->evaluate(eval_, eval_steps_);
     eval_loss_ = result.loss;
-    folder_.metric({{"kind", "eval"}, {"step", step}, {"eval_loss", orNull(result.loss)}, {"eval_tokens", result.trained_tokens}});
+    folder_.metric({{"kind", "eval"},
+                    {"step", step},
+                    {"eval_loss", orNull(result.loss)},
+                    {"eval_tokens", result.trained_tokens}});
     progress_->say(concat("eval at step ", step, ": ",
-                          result.loss ? concat("loss ", std::fixed, std::setprecision(4), *result.loss) : "no trained tokens", " (",
-                          result.trained_tokens, " tokens)"));
+                          result.loss
+                              ? concat("loss ", std::fixed, std::setprecision(4), *result.loss)
+                              : "no trained tokens",
+                          " (", result.trained_tokens, " tokens)"));
     if (!options_.trains() && !options_.dump.empty())
-      dumpLosses(*session_, options_.dump + "/eval", step, result.loss, std::nullopt, result.trained_tokens);
+      dumpLosses(*session_, options_.dump + "/eval", step, result.loss, std::nullopt,
+                 result.trained_tokens);
   }
 
   int evaluateOnly() {
@@ -325,9 +344,14 @@ private:
     folder_.writeRun(run_);
     if (!options_.json)
       return;
-    Json json = {{"steps", step},       {"total_steps", total_},       {"loss", orNull(loss_)},
-                 {"eval_loss", orNull(eval_loss_)}, {"tokens", tokens_}, {"skipped", skipped_},
-                 {"arena_bytes", session_->arenaBytes()}, {"host_peak_bytes", run_["host_peak_bytes"]}};
+    Json json = {{"steps", step},
+                 {"total_steps", total_},
+                 {"loss", orNull(loss_)},
+                 {"eval_loss", orNull(eval_loss_)},
+                 {"tokens", tokens_},
+                 {"skipped", skipped_},
+                 {"arena_bytes", session_->arenaBytes()},
+                 {"host_peak_bytes", run_["host_peak_bytes"]}};
     if (!finalFolder.empty())
       json["final"] = finalFolder;
     std::cout << json.dump(2) << std::endl;

@@ -6,7 +6,8 @@
 
 namespace sft {
 
-/// Checks everything, trains, evaluates and exports; returns the exit code: 0, or 3 when the run stopped early.
+/// Checks everything, trains, evaluates and exports; returns the exit code: 0, or 3 when the run
+/// stopped early.
 int runTraining(const RunOptions &options);
 
 } // namespace sft

@@ -5,13 +5,15 @@
 using namespace llvm;
 using namespace sftc;
 
-static cl::SubCommand importCommand("import", "Turn a Hugging Face checkpoint folder into a model file");
+static cl::SubCommand importCommand("import",
+                                    "Turn a Hugging Face checkpoint folder into a model file");
 
-static cl::opt<std::string> checkpoint(cl::Positional, cl::Required, cl::desc("CKPT_DIR"), cl::sub(importCommand),
-                                       cl::cat(getOptionCategory()));
-static cl::opt<std::string> output("o", cl::desc("Where to write the model; - is standard output (default)"),
-                                   cl::value_desc("FILE.mlir"), cl::init("-"), cl::sub(importCommand),
-                                   cl::cat(getOptionCategory()));
+static cl::opt<std::string> checkpoint(cl::Positional, cl::Required, cl::desc("CKPT_DIR"),
+                                       cl::sub(importCommand), cl::cat(getOptionCategory()));
+static cl::opt<std::string>
+    output("o", cl::desc("Where to write the model; - is standard output (default)"),
+           cl::value_desc("FILE.mlir"), cl::init("-"), cl::sub(importCommand),
+           cl::cat(getOptionCategory()));
 
 static constexpr StringLiteral help = R"(
 CKPT_DIR is a folder with a config.json, or a config.json itself; weights are not read. Supported are LlamaForCausalLM

@@ -18,10 +18,11 @@ cl::OptionCategory &sftc::getOptionCategory() {
   return category;
 }
 
-static cl::opt<bool> quiet("quiet", cl::desc("Print errors only"), cl::sub(cl::SubCommand::getAll()),
-                           cl::cat(getOptionCategory()));
+static cl::opt<bool> quiet("quiet", cl::desc("Print errors only"),
+                           cl::sub(cl::SubCommand::getAll()), cl::cat(getOptionCategory()));
 
-static constexpr StringLiteral overview = R"(sftc: compiles supervised fine-tuning of a language model into a plan file
+static constexpr StringLiteral overview =
+    R"(sftc: compiles supervised fine-tuning of a language model into a plan file
 
   sftc import CKPT_DIR -o model.mlir      reads a Hugging Face config.json
   sftc compile model.mlir -o model.plan --mesh cp=2 --tokens 1024
@@ -50,12 +51,15 @@ ExitCode sftc::writeOutput(StringRef path, function_ref<void(raw_ostream &)> wri
   return Done;
 }
 
-/// The place of a diagnostic: FILE:LINE:COL where one is known, otherwise the name of what it is about.
+/// The place of a diagnostic: FILE:LINE:COL where one is known, otherwise the name of what it is
+/// about.
 static std::string describe(mlir::Location location) {
   std::string place = "sftc", name;
   location->walk([&](mlir::Location part) {
     if (auto file = dyn_cast<mlir::FileLineColLoc>(part)) {
-      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str();
+      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+               Twine(file.getColumn()))
+                  .str();
       return mlir::WalkResult::interrupt();
     }
     if (auto named = dyn_cast<mlir::NameLoc>(part); named && name.empty())
@@ -80,7 +84,8 @@ static void print(const mlir::Diagnostic &diagnostic) {
     print(note);
 }
 
-/// Prints what the parser of the command line said, in our form, and returns the code of wrong usage.
+/// Prints what the parser of the command line said, in our form, and returns the code of wrong
+/// usage.
 static ExitCode reportUsage(StringRef text) {
   SmallVector<StringRef> lines;
   text.split(lines, '\n', -1, /*KeepEmpty=*/false);
@@ -112,6 +117,7 @@ int main(int argc, char **argv) {
   registerAll(registry);
   // One thread: diagnostics come in order.
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false); // A place and a name say more than a dump of the op.
   context.getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) { print(diagnostic); });
   for (const Command &command : commands)
     if (*command.subcommand)

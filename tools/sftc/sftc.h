@@ -30,7 +30,8 @@ llvm::cl::OptionCategory &getOptionCategory();
 /// Prints `sftc: error: MESSAGE`.
 void reportError(const llvm::Twine &message);
 
-/// Writes a file, or standard output for "-", and reports what goes wrong. A file that fails half-way is removed.
+/// Writes a file, or standard output for "-", and reports what goes wrong. A file that fails
+/// half-way is removed.
 ExitCode writeOutput(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
 
 } // namespace sftc

@@ -1,9 +1,7 @@
 // RUN: sftc-opt %s --verify-diagnostics --split-input-file
 
-// The shape of logsumexp is made of the heads of q, so this part of C1 is checked by type inference.
 func.func @attention_c1_q(%q: tensor<4x60xf32>, %k: tensor<4x32xf32>, %p: tensor<4xi32>) {
-  // expected-error @+2 {{q has type 'tensor<4x60xf32>'; with head_dim 16 it must be whole heads}}
-  // expected-error @+1 {{failed to infer returned types}}
+  // expected-error @below {{q has 60 columns, k 32 and v 32; with head_dim 16 they must be whole heads}}
   %y, %l = sft.attention %q, %k, %k, %p, %p, %p, %p {head_dim = 16 : i64, scale = 0.25 : f64} : (tensor<4x60xf32>, tensor<4x32xf32>, tensor<4x32xf32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>) -> (tensor<4x60xf32>, tensor<4x3xf32>)
   return
 }
@@ -11,8 +9,7 @@ func.func @attention_c1_q(%q: tensor<4x60xf32>, %k: tensor<4x32xf32>, %p: tensor
 // -----
 
 func.func @attention_c1_head_dim(%q: tensor<4x64xf32>, %p: tensor<4xi32>) {
-  // expected-error @+2 {{q has type 'tensor<4x64xf32>'; with head_dim 0 it must be whole heads}}
-  // expected-error @+1 {{failed to infer returned types}}
+  // expected-error @below {{q has 64 columns, k 64 and v 64; with head_dim 0 they must be whole heads}}
   %y, %l = sft.attention %q, %q, %q, %p, %p, %p, %p {head_dim = 0 : i64, scale = 0.25 : f64} : (tensor<4x64xf32>, tensor<4x64xf32>, tensor<4x64xf32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>) -> (tensor<4x64xf32>, tensor<4x4xf32>)
   return
 }
@@ -20,8 +17,7 @@ func.func @attention_c1_head_dim(%q: tensor<4x64xf32>, %p: tensor<4xi32>) {
 // -----
 
 func.func @attention_c1_dynamic(%q: tensor<4x?xf32>, %p: tensor<4xi32>) {
-  // expected-error @+2 {{q has type 'tensor<4x?xf32>'; with head_dim 16 it must be whole heads}}
-  // expected-error @+1 {{failed to infer returned types}}
+  // expected-error @below {{with head_dim 16 they must be whole heads}}
   %y, %l = sft.attention %q, %q, %q, %p, %p, %p, %p {head_dim = 16 : i64, scale = 0.25 : f64} : (tensor<4x?xf32>, tensor<4x?xf32>, tensor<4x?xf32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>) -> (tensor<4x?xf32>, tensor<4x4xf32>)
   return
 }

@@ -33,7 +33,8 @@ TEST(Mesh, IndexDoesNotDependOnTheOrderOfTheList) {
 
 TEST(Mesh, GroupsPartitionTheRanksAndKeepTheirOrder) {
   Mesh mesh({{"tp", 2}, {"cp", 3}, {"dp", 2}});
-  for (const Axes &axes : {Axes{}, Axes{"tp"}, Axes{"cp"}, Axes{"tp", "dp"}, Axes{"tp", "cp", "dp"}}) {
+  for (const Axes &axes :
+       {Axes{}, Axes{"tp"}, Axes{"cp"}, Axes{"tp", "dp"}, Axes{"tp", "cp", "dp"}}) {
     std::set<std::vector<int>> groups;
     for (int rank = 0; rank < mesh.ranks(); ++rank) {
       std::vector<int> group = mesh.group(rank, axes);

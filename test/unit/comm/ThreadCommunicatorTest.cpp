@@ -42,7 +42,9 @@ void expectNoErrors(const std::vector<std::string> &errors) {
 }
 
 /// A value that tells rank and element apart and whose sums need rounding.
-float value(int rank, int64_t i) { return std::sin(float(rank * 7919 + i) * 0.37f) * float(1 + rank); }
+float value(int rank, int64_t i) {
+  return std::sin(float(rank * 7919 + i) * 0.37f) * float(1 + rank);
+}
 
 float sumInRankOrder(int ranks, int64_t i) {
   float sum = value(0, i);
@@ -115,7 +117,8 @@ TEST_P(EveryWorldSize, MaximumKeepsNaNAndInfinity) {
   expectNoErrors(onRanks(world, [&](int rank) {
     auto comm = world.create(rank, {"cp"});
     float infinity = std::numeric_limits<float>::infinity();
-    std::vector<float> data = {float(rank), float(-rank - 1), -infinity, rank == ranks() - 1 ? NAN : 1.0f};
+    std::vector<float> data = {float(rank), float(-rank - 1), -infinity,
+                               rank == ranks() - 1 ? NAN : 1.0f};
     comm->allReduce(data.data(), data.data(), 4, DType::F32, ReduceOperator::Max);
     EXPECT_EQ(data[0], float(ranks() - 1));
     EXPECT_EQ(data[1], -1.0f);
@@ -153,7 +156,8 @@ TEST_P(EveryWorldSize, AllToAll) {
   expectNoErrors(onRanks(world, [&](int rank) {
     auto comm = world.create(rank, {"cp"});
     for (int64_t count : kCounts) {
-      std::vector<float> input = values(rank, count * ranks()), output(size_t(count * ranks()), NAN);
+      std::vector<float> input = values(rank, count * ranks()),
+                         output(size_t(count * ranks()), NAN);
       comm->allToAll(input.data(), output.data(), size_t(count) * 4);
       for (int peer = 0; peer < ranks(); ++peer)
         for (int64_t i = 0; i < count; ++i)
@@ -189,7 +193,8 @@ TEST(ThreadCommunicator, GroupsOfAMeshDoNotMix) {
   }));
 }
 
-// pytorch/pytorch #97066, pytorch/torchtitan #3863: after a failed collective some ranks go on or stay.
+// pytorch/pytorch #97066, pytorch/torchtitan #3863: after a failed collective some ranks go on or
+// stay.
 TEST(ThreadCommunicator, OneFailingRankStopsAllWithItsMessage) {
   ThreadWorld world(Mesh({{"cp", 4}}));
   auto begin = std::chrono::steady_clock::now();
@@ -224,16 +229,19 @@ TEST(ThreadCommunicator, CallsAfterAFailureFailAtOnce) {
   }
 }
 
-void expectMismatch(const std::function<void(Communicator &, int)> &call, const std::string &expected) {
+void expectMismatch(const std::function<void(Communicator &, int)> &call,
+                    const std::string &expected) {
   ThreadWorld world(Mesh({{"cp", 3}}));
   onRanks(world, [&](int rank) { call(*world.create(rank, {"cp"}), rank); });
   EXPECT_NE(world.failure().find(expected), std::string::npos) << world.failure();
 }
 
-// openxla/stablehlo #498 and #508 are of this kind: collectives that do not meet their partners are accepted.
+// openxla/stablehlo #498 and #508 are of this kind: collectives that do not meet their partners are
+// accepted.
 TEST(ThreadCommunicator, MismatchedCallsAreReported) {
   std::vector<float> in(64), out(256);
-  expectMismatch([&](Communicator &comm, int rank) { comm.allGather(in.data(), out.data(), rank == 1 ? 8 : 4); },
+  expectMismatch([&](Communicator &comm,
+                     int rank) { comm.allGather(in.data(), out.data(), rank == 1 ? 8 : 4); },
                  "rank 0 calls all_gather of 4 bytes, rank 1 calls all_gather of 8 bytes");
   expectMismatch(
       [&](Communicator &comm, int rank) {
@@ -245,12 +253,14 @@ TEST(ThreadCommunicator, MismatchedCallsAreReported) {
       "rank 0 calls all_reduce sum of 3 x f32, rank 2 calls barrier");
   expectMismatch(
       [&](Communicator &comm, int rank) {
-        comm.reduceScatter(in.data(), out.data(), 2, DType::F32, rank == 0 ? ReduceOperator::Max : ReduceOperator::Sum);
+        comm.reduceScatter(in.data(), out.data(), 2, DType::F32,
+                           rank == 0 ? ReduceOperator::Max : ReduceOperator::Sum);
       },
       "rank 0 calls reduce_scatter max of 2 x f32, rank 1 calls reduce_scatter sum of 2 x f32");
   expectMismatch(
       [&](Communicator &comm, int rank) {
-        comm.allReduce(in.data(), out.data(), 2, rank == 1 ? DType::I32 : DType::F32, ReduceOperator::Sum);
+        comm.allReduce(in.data(), out.data(), 2, rank == 1 ? DType::I32 : DType::F32,
+                       ReduceOperator::Sum);
       },
       "rank 1 calls all_reduce sum of 2 x i32");
 }
@@ -261,13 +271,15 @@ TEST(ThreadCommunicator, APeerThatNeverComesRunsIntoTheTimeout) {
     if (rank != 1)
       world.create(rank, {"cp"})->barrier();
   });
-  EXPECT_NE(world.failure().find("rank 1 did not come within 0.1 s"), std::string::npos) << world.failure();
+  EXPECT_NE(world.failure().find("rank 1 did not come within 0.1 s"), std::string::npos)
+      << world.failure();
 }
 
 TEST(ThreadCommunicator, AnUnknownTypeIsRefused) {
   ThreadWorld world(Mesh({{"cp", 1}}));
   uint16_t half = 0;
-  EXPECT_THROW(world.create(0, {"cp"})->allReduce(&half, &half, 1, DType::F16, ReduceOperator::Sum), Error);
+  EXPECT_THROW(world.create(0, {"cp"})->allReduce(&half, &half, 1, DType::F16, ReduceOperator::Sum),
+               Error);
 }
 
 } // namespace

@@ -16,8 +16,9 @@ namespace {
 
 using Function = FunctionKernel::Function;
 
-void add(KernelRegistry &registry, const std::string &name, Function function,
-         void (*check)(const KernelCall &) = [](const KernelCall &) {}) {
+void add(
+    KernelRegistry &registry, const std::string &name, Function function,
+    void (*check)(const KernelCall &) = [](const KernelCall &) {}) {
   registry.add(functionKernel(name, check, function));
 }
 
@@ -60,14 +61,17 @@ KernelRegistry goodKernels() {
 /// All ranks of a plan, each with an executor; programs run on a thread a rank.
 class Ranks {
 public:
-  explicit Ranks(const fb::PlanT &plan, ExecutorOptions options = {}, KernelRegistry backend = goodKernels())
-      : mesh_(axesOf(plan)), world_(mesh_), backend_(std::move(backend)), reference_(goodKernels()), code_(plan) {
+  explicit Ranks(const fb::PlanT &plan, ExecutorOptions options = {},
+                 KernelRegistry backend = goodKernels())
+      : mesh_(axesOf(plan)), world_(mesh_), backend_(std::move(backend)), reference_(goodKernels()),
+        code_(plan) {
     ExecutorShared shared{&plan, &code_, &backend_, &reference_};
     for (int rank = 0; rank < mesh_.ranks(); ++rank) {
       devices_.push_back(createHostDevice());
       executors_.push_back(std::make_unique<Executor>(
           shared, mesh_, rank, *devices_.back(), pool_,
-          [this, rank](const std::vector<std::string> &axes) { return world_.create(rank, axes); }, options));
+          [this, rank](const std::vector<std::string> &axes) { return world_.create(rank, axes); },
+          options));
     }
   }
 
@@ -126,15 +130,18 @@ TEST(Executor, FillAndMatmulOnTwoRanksThroughASliceAndCollectives) {
   HandPlan p({{"cp", 2}});
   uint32_t whole = p.buffer("whole", {4, 3});
   uint32_t mine = p.slice(whole, {2, 3}, {"cp"});
-  uint32_t weight = p.buffer("weight", {3, 2}), product = p.buffer("product", {4, 2}), part = p.buffer("part", {2, 2});
-  uint32_t total = p.buffer("total", {4, 2}), largest = p.buffer("largest", {4, 2}), dealt = p.buffer("dealt", {4, 2});
+  uint32_t weight = p.buffer("weight", {3, 2}), product = p.buffer("product", {4, 2}),
+           part = p.buffer("part", {2, 2});
+  uint32_t total = p.buffer("total", {4, 2}), largest = p.buffer("largest", {4, 2}),
+           dealt = p.buffer("dealt", {4, 2});
   p.program("evaluate");
   HandPlan::number(p.launch("fill", {weight}), "value", 1);
   p.collective(fb::CollectiveKind::AllGather, mine, whole, {"cp"});
   p.launch("matmul", {whole, weight, -1, product});
   p.collective(fb::CollectiveKind::ReduceScatter, product, part, {"cp"});
   p.collective(fb::CollectiveKind::AllReduce, product, total, {"cp"});
-  p.collective(fb::CollectiveKind::AllReduce, product, largest, {"cp"}).reduction = fb::Reduction::Max;
+  p.collective(fb::CollectiveKind::AllReduce, product, largest, {"cp"}).reduction =
+      fb::Reduction::Max;
   p.collective(fb::CollectiveKind::AllToAll, product, dealt, {"cp"});
   Ranks ranks(p.plan);
   for (int rank = 0; rank < 2; ++rank) {
@@ -150,9 +157,11 @@ TEST(Executor, FillAndMatmulOnTwoRanksThroughASliceAndCollectives) {
       EXPECT_EQ(ranks.data(rank, product)[row * 2], sum);
       EXPECT_EQ(ranks.data(rank, total)[row * 2], 2 * sum);
       EXPECT_EQ(ranks.data(rank, largest)[row * 2], sum);
-      EXPECT_EQ(ranks.data(rank, dealt)[row * 2], ranks.data(rank, product)[(2 * rank + row % 2) * 2]);
+      EXPECT_EQ(ranks.data(rank, dealt)[row * 2],
+                ranks.data(rank, product)[(2 * rank + row % 2) * 2]);
       if (row < 2)
-        EXPECT_EQ(ranks.data(rank, part)[row * 2], 2 * ranks.data(rank, product)[(2 * rank + row) * 2]);
+        EXPECT_EQ(ranks.data(rank, part)[row * 2],
+                  2 * ranks.data(rank, product)[(2 * rank + row) * 2]);
     }
 }
 
@@ -221,7 +230,8 @@ TEST(Executor, RepeatRunsAsOftenAsItsSymbolSays) {
   p.plan.symbols[0]->name = "head_rounds";
   p.plan.symbols[0]->capacity = 4;
   fb::InstructionT &repeat = HandPlan::repeat(p.block(), 0);
-  HandPlan::integer(PlanBuilder::launch(repeat.body, p.kernel("accumulate"), {x, sum}), "accumulate", 1);
+  HandPlan::integer(PlanBuilder::launch(repeat.body, p.kernel("accumulate"), {x, sum}),
+                    "accumulate", 1);
   Ranks ranks(p.plan);
   *ranks.data(0, x) = 1;
   for (int64_t rounds : {3, 0, 4}) {
@@ -229,8 +239,10 @@ TEST(Executor, RepeatRunsAsOftenAsItsSymbolSays) {
     ranks.run({"evaluate"});
     EXPECT_EQ(*ranks.data(0, sum), float(rounds));
   }
-  EXPECT_NE(errorOf([&] { ranks[0].setSymbol("head_rounds", 5); }).find("0 to 4"), std::string::npos);
-  EXPECT_NE(errorOf([&] { ranks[0].setSymbol("tail_rounds", 1); }).find("tail_rounds"), std::string::npos);
+  EXPECT_NE(errorOf([&] { ranks[0].setSymbol("head_rounds", 5); }).find("0 to 4"),
+            std::string::npos);
+  EXPECT_NE(errorOf([&] { ranks[0].setSymbol("tail_rounds", 1); }).find("tail_rounds"),
+            std::string::npos);
 }
 
 TEST(Executor, AllLaunchesThatCannotBindAreReportedTogether) {
@@ -241,8 +253,10 @@ TEST(Executor, AllLaunchesThatCannotBindAreReportedTogether) {
   p.launch("copy", {a, c}).location = p.location("model.mlir", 34);
   Ranks ranks(p.plan);
   std::string message = errorOf([&] { ranks[0].bind({"evaluate"}); });
-  for (const char *part : {"2 launches", "matmul (instruction 0 of evaluate, model.mlir:12:3): inner dimensions differ",
-                           "copy (instruction 1 of evaluate, model.mlir:34:3): the backend does not have this kernel"})
+  for (const char *part :
+       {"2 launches",
+        "matmul (instruction 0 of evaluate, model.mlir:12:3): inner dimensions differ",
+        "copy (instruction 1 of evaluate, model.mlir:34:3): the backend does not have this kernel"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
@@ -261,7 +275,8 @@ TEST(Executor, ReferenceRunsTheReferenceKernels) {
   p.program("evaluate");
   HandPlan::number(p.launch("fill", {x}), "value", 5);
   KernelRegistry wrong;
-  add(wrong, "fill", [](const KernelCall &call, WorkerPool &) { *call.operands[0].as<float>() = -1; });
+  add(wrong, "fill",
+      [](const KernelCall &call, WorkerPool &) { *call.operands[0].as<float>() = -1; });
   Ranks backend(p.plan, {}, wrong), reference(p.plan, {.reference = true}, wrong);
   backend.run({"evaluate"});
   reference.run({"evaluate"});
@@ -269,7 +284,8 @@ TEST(Executor, ReferenceRunsTheReferenceKernels) {
   EXPECT_EQ(*reference.data(0, x), 5);
 }
 
-/// c += a b on numbers for which the result is the largest where `off` is added; run with --compare.
+/// c += a b on numbers for which the result is the largest where `off` is added; run with
+/// --compare.
 std::string compareMatmul(Function kernel) {
   HandPlan p;
   uint32_t a = p.buffer("a", {2, 2}), b = p.buffer("b", {2, 2}), c = p.buffer("c", {2, 2});
@@ -304,8 +320,8 @@ TEST(Compare, StopsAtTheFirstInstructionOutOfToleranceWithItsPlace) {
     matmulKernel(call, pool);
     call.operands[3].as<float>()[2] += 1e-4f;
   });
-  for (const char *part : {"instruction 0 of train, model.mlir:56:3", "c = c[1, 0] is 6.0001", "the reference has 6,",
-                           "a = a f32[2,2]", "bias = absent"})
+  for (const char *part : {"instruction 0 of train, model.mlir:56:3", "c = c[1, 0] is 6.0001",
+                           "the reference has 6,", "a = a f32[2,2]", "bias = absent"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
@@ -315,7 +331,8 @@ TEST(Compare, ReportsNaNAndMissingWrites) {
               call.operands[3].as<float>()[1] = NAN;
             }).find("c = c[0, 1] is nan"),
             std::string::npos);
-  EXPECT_NE(compareMatmul([](const KernelCall &, WorkerPool &) {}).find("c = c[0, 0] is 1,"), std::string::npos);
+  EXPECT_NE(compareMatmul([](const KernelCall &, WorkerPool &) {}).find("c = c[0, 0] is 1,"),
+            std::string::npos);
 }
 
 TEST(Compare, KeepsACopyOfAnInputThatTheLaunchOverwrites) {

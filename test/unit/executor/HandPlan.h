@@ -6,7 +6,8 @@
 
 namespace sft {
 
-/// A plan with one arena, in which every buffer gets a place of its own. Instructions go to the program made last.
+/// A plan with one arena, in which every buffer gets a place of its own. Instructions go to the
+/// program made last.
 class HandPlan : public PlanBuilder {
 public:
   explicit HandPlan(const std::vector<std::pair<std::string, uint32_t>> &mesh = {{"cp", 1}}) {
@@ -19,22 +20,26 @@ public:
     location("", 0);
   }
 
-  uint32_t buffer(const std::string &name, std::vector<int64_t> shape, fb::DType dtype = fb::DType::F32) {
+  uint32_t buffer(const std::string &name, std::vector<int64_t> shape,
+                  fb::DType dtype = fb::DType::F32) {
     uint64_t offset = plan.arenas[0]->bytes;
     plan.arenas[0]->bytes += (elements(shape) * 4 + 63) / 64 * 64;
     return PlanBuilder::buffer(name, dtype, std::move(shape), 0, offset);
   }
 
   /// Part of `whole`, from one of its elements on.
-  uint32_t view(const std::string &name, uint32_t whole, uint64_t element, std::vector<int64_t> shape) {
-    return PlanBuilder::buffer(name, plan.buffers[whole]->dtype, std::move(shape), 0, plan.buffers[whole]->offset + 4 * element);
+  uint32_t view(const std::string &name, uint32_t whole, uint64_t element,
+                std::vector<int64_t> shape) {
+    return PlanBuilder::buffer(name, plan.buffers[whole]->dtype, std::move(shape), 0,
+                               plan.buffers[whole]->offset + 4 * element);
   }
 
   /// A rank's share of `whole`, along its first dimension.
   uint32_t slice(uint32_t whole, std::vector<int64_t> shape, std::vector<std::string> axes) {
     const fb::BufferT &buffer = *plan.buffers[whole];
     uint64_t stride = elements(shape) * 4;
-    return PlanBuilder::buffer(buffer.name + ".slice", buffer.dtype, std::move(shape), 0, buffer.offset, std::move(axes), stride);
+    return PlanBuilder::buffer(buffer.name + ".slice", buffer.dtype, std::move(shape), 0,
+                               buffer.offset, std::move(axes), stride);
   }
 
   uint32_t location(const std::string &file, uint32_t line) {
@@ -53,7 +58,8 @@ public:
     return PlanBuilder::launch(block(), kernel(name), operands);
   }
 
-  fb::InstructionT &collective(fb::CollectiveKind kind, uint32_t input, uint32_t output, std::vector<std::string> axes) {
+  fb::InstructionT &collective(fb::CollectiveKind kind, uint32_t input, uint32_t output,
+                               std::vector<std::string> axes) {
     return PlanBuilder::collective(block(), kind, std::move(axes), input, output);
   }
 

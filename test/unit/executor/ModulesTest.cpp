@@ -91,7 +91,8 @@ TEST(Target, NamesMissingFeaturesAndTheCommandThatHelps) {
   plan.target->features = {"+sse3", "+xop", "-avx512f", "fma4", "+rdrnd"};
   // Only one family of processors, long gone, had xop and fma4.
   std::string message = targetError(plan);
-  EXPECT_NE(message.find("(target bdver2): xop, fma4; recompile with: sftc compile m.mlir -o m.plan --target-cpu=native --tokens 128"),
+  EXPECT_NE(message.find("(target bdver2): xop, fma4; recompile with: sftc compile m.mlir -o "
+                         "m.plan --target-cpu=native --tokens 128"),
             std::string::npos)
       << message;
   plan.target->features = {"+sse3"};
@@ -105,7 +106,8 @@ TEST(Target, RecompileCommandReplacesOrAddsTheFlag) {
   fb::PlanT plan;
   plan.command_line = "sftc compile m.mlir --mesh cp=2 -o m.plan";
   EXPECT_EQ(recompileCommand(plan, "--mesh", "cp=4"), "sftc compile m.mlir --mesh cp=4 -o m.plan");
-  EXPECT_EQ(recompileCommand(plan, "--tokens", "64"), "sftc compile m.mlir --mesh cp=2 -o m.plan --tokens 64");
+  EXPECT_EQ(recompileCommand(plan, "--tokens", "64"),
+            "sftc compile m.mlir --mesh cp=2 -o m.plan --tokens 64");
 }
 
 TEST(BackendModule, ThatIsMissingSaysWhereItWasLookedFor) {

@@ -1,9 +1,10 @@
-// Generated row kernels against the plain interpreter of the same regions, on every kind of access and many widths.
+// Generated row kernels against the plain interpreter of the same regions, on every kind of access
+// and many widths.
 
+#include "passes/codegen/RowKernel.h"
 #include "passes/Passes.h"
 #include "passes/codegen/CompileCpu.h"
 #include "passes/codegen/GenerateRowKernels.h"
-#include "passes/codegen/RowKernel.h"
 #include "passes/fuse/FormRowKernels.h"
 #include "runtime/backends/reference/Reference.h"
 #include "runtime/plan/KernelSignature.h"
@@ -38,8 +39,8 @@ struct Case {
 };
 
 /// `sft.OP arguments : (types) -> results` in a function of those arguments.
-Case rowOp(std::string name, std::string op, std::vector<std::string> types, std::string results, double tolerance = 4e-7,
-           std::string attributes = "") {
+Case rowOp(std::string name, std::string op, std::vector<std::string> types, std::string results,
+           double tolerance = 4e-7, std::string attributes = "") {
   std::string declared, used, listed;
   for (size_t i = 0; i < types.size(); ++i) {
     std::string comma = i ? ", " : "", argument = "%a" + std::to_string(i);
@@ -49,24 +50,28 @@ Case rowOp(std::string name, std::string op, std::vector<std::string> types, std
   }
   size_t resultCount = 1 + size_t(std::count(results.begin(), results.end(), ','));
   return {name,
-          "func.func private @f(" + declared + ") {\n  %r:" + std::to_string(resultCount) + " = sft." + op + " " + used + " " +
-              attributes + " : (" + listed + ") -> (" + results + ")\n  return\n}\n",
+          "func.func private @f(" + declared + ") {\n  %r:" + std::to_string(resultCount) +
+              " = sft." + op + " " + used + " " + attributes + " : (" + listed + ") -> (" +
+              results + ")\n  return\n}\n",
           tolerance};
 }
 
 std::vector<Case> allCases() {
   constexpr double exponential = 2e-6;
-  const std::string rows = std::to_string(kMostRows), t = "tensor<" + rows + "xf32>", ti = "tensor<" + rows + "xi32>",
-                    one = "tensor<1xi32>", scalars = "tensor<16xf32>", scale = "tensor<1xf32>";
+  const std::string rows = std::to_string(kMostRows), t = "tensor<" + rows + "xf32>",
+                    ti = "tensor<" + rows + "xi32>", one = "tensor<1xi32>",
+                    scalars = "tensor<16xf32>", scale = "tensor<1xf32>";
   std::vector<Case> cases;
   auto add = [&](Case made) { cases.push_back(std::move(made)); };
   auto named = [](std::string op, int64_t width) { return op + "_" + std::to_string(width); };
   for (int64_t w : {1, 16, 33, 576, 577, 1536, 49152}) {
-    std::string width = std::to_string(w), m = "tensor<" + rows + "x" + width + "xf32>", v = "tensor<" + width + "xf32>";
+    std::string width = std::to_string(w), m = "tensor<" + rows + "x" + width + "xf32>",
+                v = "tensor<" + width + "xf32>";
     add(rowOp(named("row_max", w), "row_max", {m}, t));
     add(rowOp(named("exp_sum", w), "exp_sum", {m, t}, t, exponential));
     add(rowOp(named("pick", w), "pick", {m, ti}, t));
-    add(rowOp(named("cross_entropy_grad", w), "cross_entropy_grad", {t, m, t, t, ti, one}, m, exponential));
+    add(rowOp(named("cross_entropy_grad", w), "cross_entropy_grad", {t, m, t, t, ti, one}, m,
+              exponential));
     add(rowOp(named("embedding", w), "embedding", {ti, "tensor<11x" + width + "xf32>", one}, m));
     if (w > 2000)
       continue;
@@ -74,7 +79,8 @@ std::vector<Case> allCases() {
     add(rowOp(named("add", w), "add", {m, m}, m));
     add(rowOp(named("silu_gate", w), "silu_gate", {m, m}, m, exponential));
     add(rowOp(named("silu_gate_grad", w), "silu_gate_grad", {m, m, m}, m + ", " + m, exponential));
-    add(rowOp(named("rms_norm", w), "rms_norm", {m, v}, m + ", " + t, 4e-7, "{epsilon = 1.0e-5 : f64}"));
+    add(rowOp(named("rms_norm", w), "rms_norm", {m, v}, m + ", " + t, 4e-7,
+              "{epsilon = 1.0e-5 : f64}"));
     add(rowOp(named("rms_norm_grad", w), "rms_norm_grad", {m, m, v, t}, m + ", " + v, 1e-6));
     add(rowOp(named("column_sum", w), "column_sum", {m}, v, 1e-6));
   }
@@ -83,17 +89,20 @@ std::vector<Case> allCases() {
     std::string m = "tensor<" + rows + "x" + std::to_string(heads * size) + "xf32>",
                 table = "tensor<50x" + std::to_string(size) + "xf32>";
     add(rowOp(named("rotary", size), "rotary", {m, ti, table, table}, m));
-    add(rowOp(named("rotary_inverse", size), "rotary", {m, ti, table, table}, m, 4e-7, "{inverse}"));
+    add(rowOp(named("rotary_inverse", size), "rotary", {m, ti, table, table}, m, 4e-7,
+              "{inverse}"));
   }
   std::string g = "tensor<" + rows + "x256xf32>";
-  add(rowOp("adamw", "adamw", {g, g, g, g, scale, scalars}, g + ", " + g + ", " + g, 1e-6, "{decay}"));
+  add(rowOp("adamw", "adamw", {g, g, g, g, scale, scalars}, g + ", " + g + ", " + g, 1e-6,
+            "{decay}"));
   add(rowOp("adamw_plain", "adamw", {g, g, g, g, scale, scalars}, g + ", " + g + ", " + g, 1e-6));
   add(rowOp("sgd", "sgd", {g, g, scale, scalars}, g));
   add(rowOp("clip_scale", "clip_scale", {scalars, scale, scale}, scale + ", " + scale));
   // bf16 in memory, f32 inside: off by one rounding where the f32 values differ in their last bit.
   std::string mb = "tensor<" + rows + "x577xbf16>", vb = "tensor<577xbf16>";
   add(rowOp("add_bf16", "add", {mb, mb}, mb, 0));
-  add(rowOp("rms_norm_bf16", "rms_norm", {mb, vb}, mb + ", " + t, 4e-3, "{epsilon = 1.0e-5 : f64}"));
+  add(rowOp("rms_norm_bf16", "rms_norm", {mb, vb}, mb + ", " + t, 4e-3,
+            "{epsilon = 1.0e-5 : f64}"));
   add(rowOp("embedding_bf16", "embedding", {ti, "tensor<11x577xbf16>"}, mb, 0));
   return cases;
 }
@@ -156,7 +165,8 @@ private:
 /// Memory of one operand between two guard zones of NaN bits, aligned as little as allowed.
 class Guarded {
 public:
-  Guarded(size_t bytes, size_t elementBytes) : bytes(bytes), storage(bytes + 2 * kGuard + elementBytes, 0xff), skew(elementBytes) {}
+  Guarded(size_t bytes, size_t elementBytes)
+      : bytes(bytes), storage(bytes + 2 * kGuard + elementBytes, 0xff), skew(elementBytes) {}
   uint8_t *data() { return storage.data() + kGuard + skew; }
   template <typename T> T *as() { return reinterpret_cast<T *>(data()); }
   bool guardsIntact() const {
@@ -185,7 +195,8 @@ public:
       const sft::fb::RowOperandT &operand = *body.operands[i];
       auto dtype = sft::DType(operand.dtype);
       int64_t elements = rows * operand.width;
-      if (operand.access == sft::fb::RowAccess::Column || operand.access == sft::fb::RowAccess::ColumnSum)
+      if (operand.access == sft::fb::RowAccess::Column ||
+          operand.access == sft::fb::RowAccess::ColumnSum)
         elements = operand.width;
       else if (operand.access == sft::fb::RowAccess::Gathered)
         elements = operand.rows * operand.width;
@@ -199,7 +210,8 @@ public:
       if (same < i) {
         memory.push_back(memory[same]);
       } else {
-        memory.push_back(std::make_shared<Guarded>(size_t(elements) * sft::dtypeBytes(dtype), sft::dtypeBytes(dtype)));
+        memory.push_back(std::make_shared<Guarded>(size_t(elements) * sft::dtypeBytes(dtype),
+                                                   sft::dtypeBytes(dtype)));
         if (!operand.output)
           fill(*memory.back(), operand, elements, random);
       }
@@ -258,17 +270,22 @@ public:
     memory[output] = memory[input];
     tensors[output].data = memory[output]->data();
   }
-  bool sameBytes(Launch &other, size_t i) { return std::memcmp(memory[i]->data(), other.memory[i]->data(), memory[i]->bytes) == 0; }
+  bool sameBytes(Launch &other, size_t i) {
+    return std::memcmp(memory[i]->data(), other.memory[i]->data(), memory[i]->bytes) == 0;
+  }
 
-  /// Largest difference from `expected` relative to its row's largest value.
+  /// Largest difference from `expected` relative to its row's largest value; to that of all rows
+  /// where a row is short, since its few values may all be what is left of a cancellation.
   double worstError(Launch &expected, size_t i) {
-    bool row = operand(i).access == sft::fb::RowAccess::Row;
-    int64_t elements = tensors[i].elements(), group = row ? operand(i).width : std::max<int64_t>(elements, 1);
+    bool row = operand(i).access == sft::fb::RowAccess::Row && operand(i).width >= 16;
+    int64_t elements = tensors[i].elements(),
+            group = row ? operand(i).width : std::max<int64_t>(elements, 1);
     double worst = 0;
     for (int64_t begin = 0; begin < elements; begin += group) {
       double scale = 0, difference = 0;
       for (int64_t e = begin; e < begin + group; ++e) {
-        double want = sft::reference::load(expected.tensors[i], e), got = sft::reference::load(tensors[i], e);
+        double want = sft::reference::load(expected.tensors[i], e),
+               got = sft::reference::load(tensors[i], e);
         scale = std::max(scale, std::abs(want));
         if (std::isnan(got) != std::isnan(want))
           return std::numeric_limits<double>::infinity();
@@ -287,8 +304,10 @@ public:
   int64_t rows;
 
 private:
-  /// Integers reach over both ends of what they index; floats that are not row data (sums, second moments, factors) are positive.
-  void fill(Guarded &to, const sft::fb::RowOperandT &operand, int64_t elements, std::mt19937 &random) {
+  /// Integers reach over both ends of what they index; floats that are not row data (sums, second
+  /// moments, factors) are positive.
+  void fill(Guarded &to, const sft::fb::RowOperandT &operand, int64_t elements,
+            std::mt19937 &random) {
     using sft::fb::RowAccess;
     int64_t reach = kernel.getWidth();
     for (const auto &other : body.operands)
@@ -296,8 +315,10 @@ private:
     std::uniform_int_distribution<int32_t> index(-2, int32_t(reach) + 4);
     std::normal_distribution<float> normal;
     std::uniform_real_distribution<float> positive(0.1f, 0.9f);
-    bool moment = kernel.getOp()->getAttrOfType<StringAttr>("sft.name").getValue() == "adamw" && &operand == body.operands[3].get();
-    bool signedValues = !moment && operand.access != RowAccess::Uniform && operand.access != RowAccess::Scalar;
+    bool moment = kernel.getOp()->getAttrOfType<StringAttr>("sft.name").getValue() == "adamw" &&
+                  &operand == body.operands[3].get();
+    bool signedValues =
+        !moment && operand.access != RowAccess::Uniform && operand.access != RowAccess::Scalar;
     for (int64_t e = 0; e < elements; ++e) {
       if (operand.dtype == sft::fb::DType::I32) {
         to.as<int32_t>()[e] = operand.access == RowAccess::Uniform ? 3 : index(random);
@@ -373,7 +394,8 @@ TEST_P(RowKernelTest, EqualsTheInterpreter) {
       generated.run(function);
       expected.interpret();
       for (size_t i = 0; i < generated.size(); ++i) {
-        EXPECT_TRUE(generated.memory[i]->guardsIntact()) << entry.name << " writes outside operand " << i;
+        EXPECT_TRUE(generated.memory[i]->guardsIntact())
+            << entry.name << " writes outside operand " << i;
         if (!generated.operand(i).output) {
           EXPECT_EQ(std::memcmp(inputs[i].data(), generated.memory[i]->data(), inputs[i].size()), 0)
               << entry.name << " writes its input " << i;
@@ -386,7 +408,8 @@ TEST_P(RowKernelTest, EqualsTheInterpreter) {
       }
     }
   }
-  std::printf("%zu results compared, worst error %.0f %% of its tolerance\n", compared, 100 * worstShare);
+  std::printf("%zu results compared, worst error %.0f %% of its tolerance\n", compared,
+              100 * worstShare);
 }
 
 /// A result may lie where an operand lies that is only read as `row`.
@@ -396,7 +419,8 @@ TEST_P(RowKernelTest, InPlaceGivesTheSameBits) {
   for (size_t c = 0; c < all.cases.size(); ++c) {
     FusedOp op = all.ops[c];
     sft::RowFunction function = all.object->function(all.cases[c].name);
-    for (size_t output = op.getInputs().size(); output < op.getInputs().size() + op.getNumResults(); ++output)
+    for (size_t output = op.getInputs().size(); output < op.getInputs().size() + op.getNumResults();
+         ++output)
       for (size_t input = 0; input < op.getInputs().size(); ++input) {
         bool onlyRow = true;
         for (size_t other = 0; other < op.getInputs().size(); ++other)
@@ -411,7 +435,8 @@ TEST_P(RowKernelTest, InPlaceGivesTheSameBits) {
         apart.run(function);
         inPlace.run(function);
         for (size_t i = op.getInputs().size(); i < apart.size(); ++i)
-          EXPECT_TRUE(inPlace.sameBytes(apart, i)) << all.cases[c].name << ": result " << i << ", " << output << " over " << input;
+          EXPECT_TRUE(inPlace.sameBytes(apart, i))
+              << all.cases[c].name << ": result " << i << ", " << output << " over " << input;
         ++shared;
       }
   }
@@ -449,7 +474,12 @@ TEST_P(RowKernelTest, RowsOutsideATableAreZeros) {
     if (all.cases[c].name != "embedding_577")
       continue;
     Launch launch(all.ops[c], 6, 1);
-    const int32_t tokens[] = {2, 3 + 10, 3 + 11, -1, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
+    const int32_t tokens[] = {2,
+                              3 + 10,
+                              3 + 11,
+                              -1,
+                              std::numeric_limits<int32_t>::min(),
+                              std::numeric_limits<int32_t>::max()};
     std::memcpy(launch.memory[0]->data(), tokens, sizeof tokens);
     // Whatever lies in the table, it is not what an outside row reads.
     std::memset(launch.memory[1]->data(), 0xff, 577 * 4);
@@ -483,6 +513,29 @@ TEST_P(RowKernelTest, RowMaximumKeepsInfinitiesAndNan) {
   }
 }
 
+TEST_P(RowKernelTest, ExponentialReachesItsLimits) {
+  Compiled &all = compiled();
+  for (size_t c = 0; c < all.cases.size(); ++c) {
+    if (all.cases[c].name != "exp_sum_1")
+      continue;
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const float inputs[] = {0, -infinity, -1000, -100, -87, 88, 89, 1000, infinity, NAN};
+    constexpr int64_t rows = std::size(inputs);
+    Launch launch(all.ops[c], rows, 1);
+    std::memcpy(launch.memory[0]->data(), inputs, sizeof inputs);
+    std::memset(launch.memory[1]->data(), 0, rows * 4);
+    launch.run(all.object->function(all.cases[c].name));
+    for (int64_t row = 0; row < rows; ++row) {
+      float result = launch.memory[2]->as<float>()[row], want = std::exp(inputs[row]);
+      if (std::isfinite(want))
+        EXPECT_NEAR(result, want, 4e-7 * want + 1e-37) << inputs[row];
+      else
+        EXPECT_TRUE(std::isnan(want) ? std::isnan(result) : result == want)
+            << inputs[row] << " gives " << result;
+    }
+  }
+}
+
 /// Against the formula in Optimizer.td, in double.
 TEST_P(RowKernelTest, AdamWEqualsItsFormulaInDouble) {
   Compiled &all = compiled();
@@ -490,7 +543,9 @@ TEST_P(RowKernelTest, AdamWEqualsItsFormulaInDouble) {
     if (all.cases[c].name != "adamw")
       continue;
     Launch launch(all.ops[c], 100, 5);
-    const float values[] = {1e-3f, 0.9f, 0.999f, 1e-8f, 0.01f, 1 - 0.9f * 0.9f, 1 - 0.999f * 0.999f, 1, 0, 1 - 0.9f, 1 - 0.999f};
+    const float values[] = {
+        1e-3f, 0.9f, 0.999f,   1e-8f,     0.01f, 1 - 0.9f * 0.9f, 1 - 0.999f * 0.999f,
+        1,     0,    1 - 0.9f, 1 - 0.999f};
     // Operand 4 is the clip scale, 5 and after are elements of the scalars.
     std::memcpy(launch.memory[5]->data(), values, sizeof values);
     const double scale = *launch.memory[4]->as<float>();
@@ -504,15 +559,18 @@ TEST_P(RowKernelTest, AdamWEqualsItsFormulaInDouble) {
       double g = in[1][e] * scale, p = in[0][e] * (1 - double(values[0]) * values[4]);
       double m = double(values[1]) * in[2][e] + double(values[9]) * g;
       double v = double(values[2]) * in[3][e] + double(values[10]) * g * g;
-      p -= double(values[0]) / values[5] * m / (std::sqrt(v) / std::sqrt(double(values[6])) + values[3]);
+      p -= double(values[0]) / values[5] * m /
+           (std::sqrt(v) / std::sqrt(double(values[6])) + values[3]);
       for (auto [operand, want] : {std::pair{first, p}, {first + 1, m}, {first + 2, v}})
-        worst = std::max(worst, std::abs(launch.memory[operand]->as<float>()[e] - want) / std::max(1.0, std::abs(want)));
+        worst = std::max(worst, std::abs(launch.memory[operand]->as<float>()[e] - want) /
+                                    std::max(1.0, std::abs(want)));
     }
     EXPECT_LE(worst, 1e-6);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, RowKernelTest, testing::Values("native", "x86-64-v3", "skylake-avx512"),
+INSTANTIATE_TEST_SUITE_P(Targets, RowKernelTest,
+                         testing::Values("native", "x86-64-v3", "skylake-avx512"),
                          [](const auto &info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -546,7 +604,9 @@ TEST(RowKernelCompileTest, SameInputGivesSameBytes) {
     for (const Case &entry : allCases())
       if (entry.name.find("_577") != std::string::npos)
         ops.push_back(regions.add(entry.name, entry.function));
-    return compileRowKernels(ops, *resolveCpuTarget("skylake-avx512", UnknownLoc::get(&regions.context)))->sharedObject;
+    return compileRowKernels(ops,
+                             *resolveCpuTarget("skylake-avx512", UnknownLoc::get(&regions.context)))
+        ->sharedObject;
   };
   std::vector<uint8_t> first = compile();
   EXPECT_FALSE(first.empty());
@@ -569,24 +629,29 @@ TEST(RowKernelCompileTest, UnfitTargetsAreErrorsWithTheNearestNames) {
   MLIRContext context;
   Diagnostics diagnostics(context);
   EXPECT_TRUE(failed(resolveCpuTarget("skylake-avx51", UnknownLoc::get(&context))));
-  EXPECT_NE(diagnostics.text.find("unknown CPU 'skylake-avx51'"), std::string::npos) << diagnostics.text;
+  EXPECT_NE(diagnostics.text.find("unknown CPU 'skylake-avx51'"), std::string::npos)
+      << diagnostics.text;
   EXPECT_NE(diagnostics.text.find("skylake-avx512"), std::string::npos) << diagnostics.text;
   EXPECT_TRUE(failed(resolveCpuTarget("x86-64-v2", UnknownLoc::get(&context))));
   EXPECT_NE(diagnostics.text.find("lacks avx2"), std::string::npos) << diagnostics.text;
 }
 
 /// A region by hand: `body` computes %r from %x.
-std::string fusedByHand(const std::string &body, int64_t rows = 8, int64_t width = 24, const std::string &name = "hand") {
+std::string fusedByHand(const std::string &body, int64_t rows = 8, int64_t width = 24,
+                        const std::string &name = "hand") {
   std::string type = "tensor<" + std::to_string(rows) + "x" + std::to_string(width) + "xf32>";
-  return "func.func private @" + name + "(%a: " + type + ") {\n  %0 = sft.fused %a {operand_access = [#sft.access<row>], " +
-         "result_access = [#sft.access<row>], width = " + std::to_string(width) + " : i64, sft.name = \"" + name + "\"} : (" + type +
-         ") -> " + type + " {\n  ^bb0(%x: f32):\n    " + body + "\n    sft.yield %r : f32\n  }\n  return\n}\n";
+  return "func.func private @" + name + "(%a: " + type +
+         ") {\n  %0 = sft.fused %a attributes {operand_access = [#sft.access<row>], " +
+         "result_access = [#sft.access<row>], width = " + std::to_string(width) +
+         " : i64, sft.name = \"" + name + "\"} : (" + type + ") -> " + type +
+         " {\n  ^bb0(%x: f32):\n    " + body + "\n    sft.yield %r : f32\n  }\n  return\n}\n";
 }
 
 TEST(RowKernelCompileTest, OperationsThatCannotBeCompiledAreErrors) {
   Regions regions;
   Diagnostics diagnostics(regions.context);
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(fusedByHand("%r = math.tan %x : f32"), &regions.context);
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(fusedByHand("%r = math.tan %x : f32"), &regions.context);
   ASSERT_TRUE(module) << diagnostics.text;
   FusedOp op;
   module->walk([&](FusedOp found) { op = found; });
@@ -596,16 +661,22 @@ TEST(RowKernelCompileTest, OperationsThatCannotBeCompiledAreErrors) {
   op.setKernel("hand");
   EXPECT_TRUE(failed(compileRowKernels({op}, *resolveCpuTarget("x86-64-v3", op.getLoc()))));
   EXPECT_NE(diagnostics.text.find("tan"), std::string::npos) << diagnostics.text;
-  EXPECT_NE(diagnostics.text.find("cannot link the row kernels"), std::string::npos) << diagnostics.text;
+  EXPECT_NE(diagnostics.text.find("cannot link the row kernels"), std::string::npos)
+      << diagnostics.text;
 }
 
 TEST(RowKernelCompileTest, InterpreterFormHasEveryComparisonAndExtremum) {
   Regions regions;
-  std::string body = "%z = arith.constant 0.25 : f32\n %c = arith.constant 7 : i32\n %j = sft.column_index : i32\n"
-                     "%gt = arith.cmpi sgt, %j, %c : i32\n %le = arith.cmpi sle, %j, %c : i32\n %ge = arith.cmpi sge, %j, %c : i32\n"
-                     "%b = arith.andi %le, %ge : i1\n %n = arith.minnumf %x, %z : f32\n %m = arith.maxnumf %n, %z : f32\n"
-                     "%f = arith.sitofp %j : i32 to f32\n %s = arith.select %gt, %f, %m : f32\n %t = arith.select %b, %x, %s : f32\n"
-                     "%u = arith.minimumf %t, %f : f32\n %v = math.absf %u : f32\n %w = math.rsqrt %f : f32\n %r = arith.addf %u, %w : f32";
+  std::string body =
+      "%z = arith.constant 0.25 : f32\n %c = arith.constant 7 : i32\n %j = sft.column_index : i32\n"
+      "%gt = arith.cmpi sgt, %j, %c : i32\n %le = arith.cmpi sle, %j, %c : i32\n %ge = arith.cmpi "
+      "sge, %j, %c : i32\n"
+      "%b = arith.andi %le, %ge : i1\n %n = arith.minnumf %x, %z : f32\n %m = arith.maxnumf %n, %z "
+      ": f32\n"
+      "%f = arith.sitofp %j : i32 to f32\n %s = arith.select %gt, %f, %m : f32\n %t = arith.select "
+      "%b, %x, %s : f32\n"
+      "%u = arith.minimumf %t, %f : f32\n %v = math.absf %u : f32\n %w = math.rsqrt %f : f32\n %r "
+      "= arith.addf %u, %w : f32";
   // absf is not used, but the interpreter's form keeps to what it knows.
   Diagnostics diagnostics(regions.context);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(fusedByHand(body), &regions.context);
@@ -616,7 +687,8 @@ TEST(RowKernelCompileTest, InterpreterFormHasEveryComparisonAndExtremum) {
   EXPECT_NE(diagnostics.text.find("'math.absf'"), std::string::npos) << diagnostics.text;
   op.walk([](math::AbsFOp absolute) { absolute.erase(); });
   op.setKernel("hand");
-  FailureOr<GeneratedKernels> kernels = compileRowKernels({op}, *resolveCpuTarget("native", op.getLoc()));
+  FailureOr<GeneratedKernels> kernels =
+      compileRowKernels({op}, *resolveCpuTarget("native", op.getLoc()));
   ASSERT_TRUE(succeeded(kernels)) << diagnostics.text;
   SharedObject object(kernels->sharedObject);
   Launch generated(op, 8, 3), expected(op, 8, 3);
@@ -628,8 +700,8 @@ TEST(RowKernelCompileTest, InterpreterFormHasEveryComparisonAndExtremum) {
 TEST(RowKernelPassTest, EqualRegionsShareOneKernelWhateverTheirRows) {
   Regions regions;
   std::string doubled = "%r = arith.addf %x, %x : f32", squared = "%r = arith.mulf %x, %x : f32";
-  std::string text = fusedByHand(doubled, 8, 24, "one") + fusedByHand(doubled, 500, 24, "two") + fusedByHand(doubled, 8, 25, "three") +
-                     fusedByHand(squared, 8, 24, "four");
+  std::string text = fusedByHand(doubled, 8, 24, "one") + fusedByHand(doubled, 500, 24, "two") +
+                     fusedByHand(doubled, 8, 25, "three") + fusedByHand(squared, 8, 24, "four");
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &regions.context);
   ASSERT_TRUE(module);
   PassManager passes(&regions.context);
@@ -648,7 +720,8 @@ TEST(RowKernelPassTest, EqualRegionsShareOneKernelWhateverTheirRows) {
   std::vector<uint8_t> bytes = getKernelObject(*module).vec();
   EXPECT_GT(bytes.size(), 500u);
   std::string printed;
-  llvm::raw_string_ostream(printed) << *module;
+  llvm::raw_string_ostream stream(printed);
+  module->print(stream); // the operator << leaves resources out
   Regions other;
   OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(printed, &other.context);
   ASSERT_TRUE(parsed);

@@ -1,7 +1,8 @@
 //===- BigramPlan.h - a whole model of one matrix ------------------------------------===//
 //
-// The logits of a row are row `token` of the matrix model.weight: loss, gradient and update are simple enough to compute beside.
-// All its row kernels have bodies for the reference's interpreter; sessions run it with `reference`.
+// The logits of a row are row `token` of the matrix model.weight: loss, gradient and update are
+// simple enough to compute beside. All its row kernels have bodies for the reference's interpreter;
+// sessions run it with `reference`.
 //
 //===--------------------------------------------------------------------------===//
 #ifndef TEST_UNIT_SESSION_BIGRAMPLAN_H
@@ -23,9 +24,11 @@ struct BigramMesh {
 class BigramPlan : public HandPlan {
 public:
   static constexpr int64_t kVocabulary = 7, kTokens = 20, kDocuments = 4;
-  static constexpr int64_t kElements = kVocabulary * kVocabulary, kPadded = 56; ///< of the group; 56 divides over 8 ranks
+  static constexpr int64_t kElements = kVocabulary * kVocabulary,
+                           kPadded = 56; ///< of the group; 56 divides over 8 ranks
 
-  explicit BigramPlan(const BigramMesh &mesh) : HandPlan({{"tp", 1}, {"cp", mesh.cp}, {"dp", mesh.dp}}) {
+  explicit BigramPlan(const BigramMesh &mesh)
+      : HandPlan({{"tp", 1}, {"cp", mesh.cp}, {"dp", mesh.dp}}) {
     int64_t ranks = mesh.cp * mesh.dp;
     plan.producer = "a test";
     plan.command_line = "sftc compile bigram.mlir -o bigram.plan";
@@ -94,8 +97,10 @@ private:
   }
 
   void addPrograms(int64_t share) {
-    uint32_t dlogits = buffer("dlogits", {rows_, kVocabulary}), loss = buffer("token_loss", {rows_});
-    uint32_t squares = buffer("squares", {1}), norm = buffer("grad_norm", {1}), scale = buffer("scale", {1});
+    uint32_t dlogits = buffer("dlogits", {rows_, kVocabulary}),
+             loss = buffer("token_loss", {rows_});
+    uint32_t squares = buffer("squares", {1}), norm = buffer("grad_norm", {1}),
+             scale = buffer("scale", {1});
     uint32_t sumWorkspace = buffer("sum_workspace", {16}, fb::DType::U8);
     uint32_t lossRows = lossKernel(), clipRows = clipKernel(), sgdRows = sgdKernel();
     std::vector<int64_t> lossOperands = {matrix_, tokens_, targets_, weights_, dlogits, loss};
@@ -103,7 +108,8 @@ private:
     fb::ProgramT &train = program("train", {"first", "last"});
     rowLaunch(lossRows, lossOperands, rows_);
     integer(launch("embedding_grad", {dlogits, order_, segments_, -1, dmatrix_}), "accumulate", 2);
-    collective(fb::CollectiveKind::ReduceScatter, gradients_, gradient_slice_, kRanks).when = fb::When::Last;
+    collective(fb::CollectiveKind::ReduceScatter, gradients_, gradient_slice_, kRanks).when =
+        fb::When::Last;
     train.results = {loss};
 
     fb::ProgramT &evaluate = program("evaluate");
@@ -130,19 +136,22 @@ private:
     return index;
   }
 
-  /// token_loss = log sum exp(x) - x[target]; dlogits = (softmax(x) - onehot(target)) * weight; 0 in rows without a target.
+  /// token_loss = log sum exp(x) - x[target]; dlogits = (softmax(x) - onehot(target)) * weight; 0
+  /// in rows without a target.
   uint32_t lossKernel() {
     auto body = std::make_unique<fb::RowBodyT>();
     fb::RowBodyT &b = *body;
     b.width = kVocabulary;
-    fb::RowOperandT &logits = *b.operands[rowOperand(b, fb::RowAccess::Gathered, kVocabulary, false)];
+    fb::RowOperandT &logits =
+        *b.operands[rowOperand(b, fb::RowAccess::Gathered, kVocabulary, false)];
     logits.index = 1;
     logits.rows = logits.period = kVocabulary;
     for (fb::DType dtype : {fb::DType::I32, fb::DType::I32, fb::DType::F32})
       b.operands[rowOperand(b, fb::RowAccess::Scalar, 1, false)]->dtype = dtype;
     rowOperand(b, fb::RowAccess::Row, kVocabulary, true);
     rowOperand(b, fb::RowAccess::Scalar, 1, true);
-    int32_t x = rowOp(b, "load", {}, 0), target = rowOp(b, "load", {}, 2), weight = rowOp(b, "load", {}, 3);
+    int32_t x = rowOp(b, "load", {}, 0), target = rowOp(b, "load", {}, 2),
+            weight = rowOp(b, "load", {}, 3);
     int32_t zero = constant(b, 0), one = constant(b, 1);
     int32_t largest = rowOp(b, "reduce_max", {x});
     int32_t e = rowOp(b, "exp", {rowOp(b, "sub", {x, largest})}), sum = rowOp(b, "reduce_sum", {e});
@@ -150,7 +159,8 @@ private:
     int32_t picked = rowOp(b, "reduce_sum", {rowOp(b, "select", {hit, x, zero})});
     int32_t loss = rowOp(b, "sub", {rowOp(b, "add", {rowOp(b, "log", {sum}), largest}), picked});
     int32_t valid = rowOp(b, "ge_i", {target, zero});
-    int32_t difference = rowOp(b, "sub", {rowOp(b, "div", {e, sum}), rowOp(b, "select", {hit, one, zero})});
+    int32_t difference =
+        rowOp(b, "sub", {rowOp(b, "div", {e, sum}), rowOp(b, "select", {hit, one, zero})});
     rowOp(b, "store", {rowOp(b, "mul", {difference, weight})}, 4);
     rowOp(b, "store", {rowOp(b, "select", {valid, loss, zero})}, 5);
     return rowKernel("double_rows", std::move(body));
@@ -182,8 +192,10 @@ private:
     rowOperand(b, fb::RowAccess::Uniform, 1, false);
     rowOperand(b, fb::RowAccess::Uniform, 1, false);
     rowOperand(b, fb::RowAccess::Row, 1, true);
-    int32_t w = rowOp(b, "load", {}, 0), g = rowOp(b, "load", {}, 1), lr = rowOp(b, "load", {}, 2), scale = rowOp(b, "load", {}, 3);
-    rowOp(b, "store", {rowOp(b, "sub", {w, rowOp(b, "mul", {lr, rowOp(b, "mul", {scale, g})})})}, 4);
+    int32_t w = rowOp(b, "load", {}, 0), g = rowOp(b, "load", {}, 1), lr = rowOp(b, "load", {}, 2),
+            scale = rowOp(b, "load", {}, 3);
+    rowOp(b, "store", {rowOp(b, "sub", {w, rowOp(b, "mul", {lr, rowOp(b, "mul", {scale, g})})})},
+          4);
     return rowKernel("double_rows", std::move(body));
   }
 

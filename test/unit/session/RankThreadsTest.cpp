@@ -21,7 +21,8 @@ TEST(RankThreads, EveryRankRunsOnItsOwnThreadEachTime) {
   EXPECT_NE(first[1], first[2]);
 }
 
-// pytorch/pytorch #97066 and pytorch/torchtitan #3863: exceptions of one rank must reach the main program and stop the others.
+// pytorch/pytorch #97066 and pytorch/torchtitan #3863: exceptions of one rank must reach the main
+// program and stop the others.
 TEST(RankThreads, AFailingRankStopsTheOthersAndItsMessageComesOut) {
   ThreadWorld world(Mesh({{"cp", 3}}));
   RankThreads threads(world);

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <unistd.h>
 
 using namespace sft;
@@ -19,7 +20,9 @@ constexpr int64_t kV = BigramPlan::kVocabulary;
 Dataset makeData(int64_t samples) {
   Dataset dataset;
   uint32_t state = 12345;
-  auto next = [&](uint32_t below) { return (state = state * 1664525u + 1013904223u) / 65536u % below; };
+  auto next = [&](uint32_t below) {
+    return (state = state * 1664525u + 1013904223u) / 65536u % below;
+  };
   for (int64_t number = 0; number < samples; ++number) {
     Sample sample;
     sample.number = number * 3;
@@ -64,7 +67,8 @@ Expected expectedOf(const Dataset &dataset, const Step &step, const std::vector<
       for (size_t i = 1; i < sample.input_ids.size(); ++i) {
         if (sample.weights[i] == 0)
           continue;
-        size_t row = size_t(sample.input_ids[i - 1]) * size_t(kV), target = size_t(sample.input_ids[i]);
+        size_t row = size_t(sample.input_ids[i - 1]) * size_t(kV),
+               target = size_t(sample.input_ids[i]);
         double sum = 0;
         for (size_t j = 0; j < size_t(kV); ++j)
           sum += std::exp(matrix[row + j]);
@@ -114,19 +118,22 @@ struct Case {
 };
 class EveryMesh : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Meshes, EveryMesh,
-                         testing::Values(Case{{1, 1}, 1}, Case{{1, 1}, 3}, Case{{2, 1}, 1}, Case{{2, 1, true}, 3}, Case{{4, 1, true}, 2},
-                                         Case{{1, 2}, 2}, Case{{1, 2}, 3}, Case{{2, 2}, 5}, Case{{2, 4, true}, 3}));
+                         testing::Values(Case{{1, 1}, 1}, Case{{1, 1}, 3}, Case{{2, 1}, 1},
+                                         Case{{2, 1, true}, 3}, Case{{4, 1, true}, 2},
+                                         Case{{1, 2}, 2}, Case{{1, 2}, 3}, Case{{2, 2}, 5},
+                                         Case{{2, 4, true}, 3}));
 
-// Among others: huggingface/transformers #24725 (means of micro-batches), verl-project/verl #5983 and
-// PrimeIntellect-ai/prime-rl #1957, #1960 (denominators of one rank), NVIDIA/Megatron-LM #906 (a factor cp in the gradients),
-// verl-project/verl #6176 and SandAI-org/MagiAttention #9 (ranks without a pack or with padding alone).
+// Among others: huggingface/transformers #24725 (means of micro-batches), verl-project/verl #5983
+// and PrimeIntellect-ai/prime-rl #1957, #1960 (denominators of one rank), NVIDIA/Megatron-LM #906
+// (a factor cp in the gradients), verl-project/verl #6176 and SandAI-org/MagiAttention #9 (ranks
+// without a pack or with padding alone).
 TEST_P(EveryMesh, TrainsToTheNumbersOfThePlainFormulas) {
   Dataset dataset = makeData(40);
   Session session(BigramPlan(GetParam().mesh).file(), testOptions(GetParam().globalBatch));
   session.randomWeights(7);
   session.keepTokenLosses(true);
   std::vector<double> matrix = matrixOf(session);
-  UpdateScalars scalars{.lr = 0.5, .clip = 0.3};
+  UpdateScalars scalars{.lr = 0.5, .clip = 0.1};
   std::vector<Step> steps = makeSteps(dataset, GetParam().globalBatch);
   ASSERT_GT(steps.size(), 2u);
   int64_t clipped = 0;
@@ -156,7 +163,7 @@ TEST_P(EveryMesh, TrainsToTheNumbersOfThePlainFormulas) {
 
     double norm = session.update(scalars);
     EXPECT_NEAR(norm, expected.norm, 1e-5 * norm);
-    double scale = std::min(1.0, 0.3 / (expected.norm + 1e-6));
+    double scale = std::min(1.0, 0.1 / (expected.norm + 1e-6));
     clipped += scale < 1;
     for (size_t i = 0; i < matrix.size(); ++i)
       matrix[i] -= 0.5 * scale * expected.gradient[i];
@@ -167,7 +174,8 @@ TEST_P(EveryMesh, TrainsToTheNumbersOfThePlainFormulas) {
   EXPECT_GT(clipped, 0);
 }
 
-// huggingface/transformers #48167, NVIDIA/Megatron-LM #7207, PrimeIntellect-ai/prime-rl #2515: one sum / sum over the whole set.
+// huggingface/transformers #48167, NVIDIA/Megatron-LM #7207, PrimeIntellect-ai/prime-rl #2515: one
+// sum / sum over the whole set.
 TEST_P(EveryMesh, EvaluatesToOneMeanOverTheWholeSet) {
   Dataset dataset = makeData(23);
   Session session(BigramPlan(GetParam().mesh).file(), testOptions());
@@ -179,7 +187,8 @@ TEST_P(EveryMesh, EvaluatesToOneMeanOverTheWholeSet) {
   ASSERT_TRUE(result.loss);
   EXPECT_NEAR(*result.loss, expected.loss, 1e-6 * expected.loss);
   EXPECT_EQ(result.trained_tokens, all.trained_tokens);
-  EXPECT_EQ(session.tokenLosses().size(), dataset.samples.size()) << "samples without a trained token are kept, as zeros";
+  EXPECT_EQ(session.tokenLosses().size(), dataset.samples.size())
+      << "samples without a trained token are kept, as zeros";
 }
 
 TEST(Session, LoggedLossDoesNotDependOnTheMeshOrTheBatching) {
@@ -216,11 +225,9 @@ TEST(Session, NumbersThatAreNotFiniteStopTheRunAndNameTheStep) {
     Session session(BigramPlan({}).file(), testOptions());
     session.randomWeights(7);
     session.accumulate(dataset, steps[0]);
-    session.update({.lr = 1e38, .clip = 0});
-    session.accumulate(dataset, steps[1]);
-    session.update({.lr = 1e38, .clip = 0});
-    std::string message = errorOf([&] { session.accumulate(dataset, steps[2]); });
-    EXPECT_NE(message.find("loss is not finite (step 3)"), std::string::npos) << message;
+    session.update({.lr = std::numeric_limits<double>::infinity()});
+    std::string message = errorOf([&] { session.accumulate(dataset, steps[1]); });
+    EXPECT_NE(message.find("loss is not finite (step 2)"), std::string::npos) << message;
   }
   {
     Session session(BigramPlan({}).file(), testOptions());
@@ -229,7 +236,8 @@ TEST(Session, NumbersThatAreNotFiniteStopTheRunAndNameTheStep) {
     step.weight_sum *= 1e-30; // the gradient's square overflows
     session.accumulate(dataset, step);
     std::string message = errorOf([&] { session.update({}); });
-    EXPECT_NE(message.find("gradient norm is not finite (step 1): inf"), std::string::npos) << message;
+    EXPECT_NE(message.find("gradient norm is not finite (step 1): inf"), std::string::npos)
+        << message;
   }
 }
 
@@ -242,13 +250,15 @@ TEST(Session, RandomWeightsAreTheSameOnEveryMeshAndFollowTheConfig) {
   double squares = 0;
   for (double w : matrix)
     squares += w * w;
-  EXPECT_NEAR(std::sqrt(squares / double(matrix.size())), 0.5, 0.15) << "initializer_range of the config";
+  EXPECT_NEAR(std::sqrt(squares / double(matrix.size())), 0.5, 0.15)
+      << "initializer_range of the config";
   four.randomWeights(12);
   EXPECT_NE(matrix, matrixOf(four));
 }
 
 TEST(Session, NormWeightsStartAtOneAndBiasesAtZero) {
-  for (auto [name, value] : {std::pair("model.norm.weight", 1.0), std::pair("model.norm.bias", 0.0)}) {
+  for (auto [name, value] :
+       {std::pair("model.norm.weight", 1.0), std::pair("model.norm.bias", 0.0)}) {
     BigramPlan plan({});
     plan.plan.parameters[0]->name = name;
     Session session(plan.file(), testOptions());
@@ -258,7 +268,8 @@ TEST(Session, NormWeightsStartAtOneAndBiasesAtZero) {
 }
 
 TEST(Session, ExportedWeightsLoadAgain) {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / concat("sft-session-test-", getpid());
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / concat("sft-session-test-", getpid());
   Session session(BigramPlan({2, 1}).file(), testOptions());
   session.randomWeights(5);
   writeModelFolder(folder, session.weights(), session.plan().config, "");
@@ -276,34 +287,45 @@ TEST(Session, ExportedWeightsLoadAgain) {
 }
 
 TEST(Session, RefusesWhatItCannotRun) {
-  auto errorWith = [](BigramPlan plan, SessionOptions options) { return errorOf([&] { Session(plan.file(), options); }); };
+  auto errorWith = [](BigramPlan plan, SessionOptions options) {
+    return errorOf([&] { Session(plan.file(), options); });
+  };
   SessionOptions options = testOptions();
   options.optimizer = "adamw";
-  EXPECT_NE(errorWith(BigramPlan({}), options).find("lacks a program (program): update; it has train, evaluate, update_sgd"),
+  EXPECT_NE(errorWith(BigramPlan({}), options)
+                .find("lacks a program (program): update; it has train, evaluate, update_sgd"),
             std::string::npos);
   options.optimizer = "lion";
-  EXPECT_NE(errorWith(BigramPlan({}), options).find("lion; choose adamw or sgd"), std::string::npos);
+  EXPECT_NE(errorWith(BigramPlan({}), options).find("lion; choose adamw or sgd"),
+            std::string::npos);
 
   BigramPlan withoutNorm({});
   for (auto &buffer : withoutNorm.plan.buffers)
     if (buffer->name == "grad_norm")
       buffer->name = "other";
-  EXPECT_NE(errorWith(std::move(withoutNorm), testOptions()).find("grad_norm is missing"), std::string::npos);
+  EXPECT_NE(errorWith(std::move(withoutNorm), testOptions()).find("grad_norm is missing"),
+            std::string::npos);
 
   Dataset dataset = makeData(20);
   Session session(BigramPlan({}).file(), testOptions(1));
   session.randomWeights(1);
-  EXPECT_NE(errorOf([&] { session.accumulate(dataset, makeSteps(dataset, 2)[0]); }).find("2; at most 1"), std::string::npos);
+  EXPECT_NE(
+      errorOf([&] { session.accumulate(dataset, makeSteps(dataset, 2)[0]); }).find("2; at most 1"),
+      std::string::npos);
 }
 
 TEST(Session, CountsFlopsOfMatmulsAndAttention) {
   // A batch of 24 rows: 2 * 24 * 7 * 5, and attention of width 16 over documents of 3 and 4 tokens.
   BigramPlan plan({});
-  uint32_t a = plan.buffer("a", {24, 5}), b = plan.buffer("b", {7, 5}), c = plan.buffer("c", {24, 7}), q = plan.buffer("q", {24, 16});
-  uint32_t lse = plan.buffer("lse", {24, 2}), squares = plan.buffer("ranges", {5, 3}, fb::DType::I32), o = plan.buffer("o", {24, 16});
+  uint32_t a = plan.buffer("a", {24, 5}), b = plan.buffer("b", {7, 5}),
+           c = plan.buffer("c", {24, 7}), q = plan.buffer("q", {24, 16});
+  uint32_t lse = plan.buffer("lse", {24, 2}),
+           squares = plan.buffer("ranges", {5, 3}, fb::DType::I32), o = plan.buffer("o", {24, 16});
   auto &block = plan.plan.programs[0]->instructions;
-  HandPlan::integer(PlanBuilder::launch(block, plan.kernel("matmul"), {a, b, -1, c}), "transpose_b", 1);
-  fb::InstructionT &square = PlanBuilder::launch(block, plan.kernel("square"), {q, q, q, squares, o, lse});
+  HandPlan::integer(PlanBuilder::launch(block, plan.kernel("matmul"), {a, b, -1, c}), "transpose_b",
+                    1);
+  fb::InstructionT &square =
+      PlanBuilder::launch(block, plan.kernel("square"), {q, q, q, squares, o, lse});
   HandPlan::integer(square, "head_dim", 8);
   HandPlan::number(square, "scale", 1);
   Dataset dataset;
@@ -315,7 +337,8 @@ TEST(Session, CountsFlopsOfMatmulsAndAttention) {
     dataset.samples.push_back(sample);
   }
   Session session(plan.file(), testOptions());
-  EXPECT_EQ(session.stepFlops(dataset, makeSteps(dataset, 1)[0]), 2 * 24 * 7 * 5 + 4 * 16 * (6 + 10));
+  EXPECT_EQ(session.stepFlops(dataset, makeSteps(dataset, 1)[0]),
+            2 * 24 * 7 * 5 + 4 * 16 * (6 + 10));
 }
 
 } // namespace

@@ -31,7 +31,8 @@ protected:
     fs::create_directories(folder_);
     std::ofstream data(file("data.jsonl"));
     for (int line = 0; line < 30; ++line)
-      data << R"({"input_ids": [1, 2, 3, 4, )" << line % 7 << R"(], "loss_mask": [0, 1, 1, 1, )" << line % 2 << "]}\n";
+      data << R"({"input_ids": [1, 2, 3, 4, )" << line % 7 << R"(], "loss_mask": [0, 1, 1, 1, )"
+           << line % 2 << "]}\n";
     writePlan(file("one.plan"), serializePlan(BigramPlan({}).plan));
     writePlan(file("mesh.plan"), serializePlan(BigramPlan({2, 2, true}).plan));
   }
@@ -52,19 +53,24 @@ protected:
   }
 
   Outcome run(const std::string &arguments) const {
-    std::string command = concat("cd ", folder_.string(), " && ", SFT_RUN_PROGRAM, " ", arguments, " >out.txt 2>err.txt");
+    std::string command = concat("cd ", folder_.string(), " && ", SFT_RUN_PROGRAM, " ", arguments,
+                                 " >out.txt 2>err.txt");
     int status = std::system(command.c_str());
     return {WEXITSTATUS(status), read("out.txt"), read("err.txt")};
   }
 
-  static constexpr const char *kTrain = " --random-weights 1 --data data.jsonl --optimizer sgd --reference --lr 0.1";
+  static constexpr const char *kTrain =
+      " --random-weights 1 --data data.jsonl --optimizer sgd --reference --lr 0.1";
   fs::path folder_;
 };
 
 TEST_F(SftRun, TrainsEvaluatesAndExports) {
-  Outcome outcome = run(std::string("mesh.plan") + kTrain + " --eval-data data.jsonl --eval-every 2 --epochs 2 --global-batch 3 --output run");
+  Outcome outcome =
+      run(std::string("mesh.plan") + kTrain +
+          " --eval-data data.jsonl --eval-every 2 --epochs 2 --global-batch 3 --output run");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  auto runs = metrics("run", "run"), train = metrics("run", "train"), evals = metrics("run", "eval");
+  auto runs = metrics("run", "run"), train = metrics("run", "train"),
+       evals = metrics("run", "eval");
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0]["mesh"], nlohmann::json({{"tp", 1}, {"cp", 2}, {"dp", 2}}));
   EXPECT_EQ(runs[0]["plan_hash"].get<std::string>().size(), 32u);
@@ -75,8 +81,8 @@ TEST_F(SftRun, TrainsEvaluatesAndExports) {
   EXPECT_EQ(train[0]["samples"], 12);
   EXPECT_EQ(train[0]["tokens"], 60);
   EXPECT_EQ(train[0]["padded_tokens"], 2 * 2 * 24) << "two rounds on two data-parallel ranks";
-  for (const char *key : {"loss", "grad_norm", "lr", "trained_tokens", "skipped", "step_time", "tokens_per_second", "model_tflops",
-                          "peak_memory_bytes"})
+  for (const char *key : {"loss", "grad_norm", "lr", "trained_tokens", "skipped", "step_time",
+                          "tokens_per_second", "model_tflops", "peak_memory_bytes"})
     EXPECT_TRUE(train[0][key].is_number()) << key;
   ASSERT_EQ(evals.size(), 4u);
   EXPECT_EQ(evals[0]["step"], 0);
@@ -113,11 +119,15 @@ TEST_F(SftRun, DumpsWhatTheJudgeReads) {
   EXPECT_EQ(loss["step"], 2);
   EXPECT_TRUE(loss["loss"].is_number_float() && loss["grad_norm"].is_number_float());
   EXPECT_TRUE(loss["trained_tokens"].is_number_integer());
-  SafetensorsFile gradients(file("dump/step-1/gradients.safetensors")), weights(file("dump/step-2/weights.safetensors"));
+  SafetensorsFile gradients(file("dump/step-1/gradients.safetensors")),
+      weights(file("dump/step-2/weights.safetensors"));
   EXPECT_EQ(gradients.tensors().at("model.weight").shape, (std::vector<int64_t>{7, 7}));
   EXPECT_EQ(weights.tensors().at("model.weight").shape, (std::vector<int64_t>{7, 7}));
 
-  ASSERT_EQ(run("one.plan --random-weights 1 --reference --steps 0 --eval-data data.jsonl --quiet --dump only").code, 0);
+  ASSERT_EQ(run("one.plan --random-weights 1 --reference --steps 0 --eval-data data.jsonl --quiet "
+                "--dump only")
+                .code,
+            0);
   SafetensorsFile losses(file("only/eval/token_loss.safetensors"));
   EXPECT_EQ(losses.tensors().size(), 30u);
   EXPECT_EQ(losses.tensors().at("00000029").shape, std::vector<int64_t>{5});
@@ -126,7 +136,8 @@ TEST_F(SftRun, DumpsWhatTheJudgeReads) {
 }
 
 TEST_F(SftRun, StopsEarlyWithCode3AfterWritingFinal) {
-  Outcome outcome = run(std::string("one.plan") + kTrain + " --steps 9 --stop-after 4 --json --quiet --output run");
+  Outcome outcome = run(std::string("one.plan") + kTrain +
+                        " --steps 9 --stop-after 4 --json --quiet --output run");
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(metrics("run", "train").size(), 4u);
   EXPECT_TRUE(fs::exists(file("run/final/model.safetensors")));
@@ -139,8 +150,9 @@ TEST_F(SftRun, ASignalEndsTheRunAfterItsStep) {
   pid_t child = fork();
   if (child == 0) {
     fs::current_path(folder_);
-    execl(SFT_RUN_PROGRAM, SFT_RUN_PROGRAM, "one.plan", "--random-weights", "1", "--data", "data.jsonl", "--optimizer", "sgd",
-          "--reference", "--steps", "1000000000", "--quiet", "--output", "run", nullptr);
+    execl(SFT_RUN_PROGRAM, SFT_RUN_PROGRAM, "one.plan", "--random-weights", "1", "--data",
+          "data.jsonl", "--optimizer", "sgd", "--reference", "--steps", "1000000000", "--quiet",
+          "--output", "run", nullptr);
     _exit(127);
   }
   for (int tries = 0; tries < 500 && metrics("run", "train").empty(); ++tries)
@@ -160,7 +172,10 @@ TEST_F(SftRun, AnExistingRunIsNotOverwritten) {
   std::string before = read("run/metrics.jsonl");
   Outcome outcome = run(options);
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_NE(outcome.err.find("sft-run: error: the folder holds another run (--output): run; choose another folder"), std::string::npos)
+  EXPECT_NE(
+      outcome.err.find(
+          "sft-run: error: the folder holds another run (--output): run; choose another folder"),
+      std::string::npos)
       << outcome.err;
   EXPECT_EQ(read("run/metrics.jsonl"), before);
 }
@@ -172,10 +187,15 @@ TEST_F(SftRun, WrongUsageExitsWith2AndSaysWhatToDo) {
            std::pair("one.plan --random-weights 1 --output run", "--data FILE"),
            std::pair("one.plan --random-weights 1 --data data.jsonl", "--output DIR"),
            std::pair("one.plan --random-weights 1 --steps 0", "--eval-data FILE"),
-           std::pair("one.plan --random-weights 1 --data data.jsonl --output run --steps 1 --epochs 1", "--epochs"),
-           std::pair("one.plan --random-weights 1 --data data.jsonl --output run --beta1 1", "(--beta1): 1; from 0 to below 1"),
-           std::pair("one.plan --random-weights 1 --data data.jsonl --output run --packing best", "--packing"),
-           std::pair("one.plan --random-weights 1 --data data.jsonl --output run --nosuch", "--nosuch"),
+           std::pair(
+               "one.plan --random-weights 1 --data data.jsonl --output run --steps 1 --epochs 1",
+               "--epochs"),
+           std::pair("one.plan --random-weights 1 --data data.jsonl --output run --beta1 1",
+                     "(--beta1): 1; from 0 to below 1"),
+           std::pair("one.plan --random-weights 1 --data data.jsonl --output run --packing best",
+                     "--packing"),
+           std::pair("one.plan --random-weights 1 --data data.jsonl --output run --nosuch",
+                     "--nosuch"),
        }) {
     Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments;
@@ -186,23 +206,28 @@ TEST_F(SftRun, WrongUsageExitsWith2AndSaysWhatToDo) {
 }
 
 TEST_F(SftRun, BadInputExitsWith1BeforeAnyStep) {
-  std::ofstream(file("bad.jsonl")) << "{\"input_ids\": [1, 2], \"loss_mask\": [0, 1]}\n{\"input_ids\": [1, 99], \"loss_mask\": [0, 1]}\n";
-  Outcome outcome = run("one.plan --random-weights 1 --data bad.jsonl --optimizer sgd --reference --output run");
+  std::ofstream(file("bad.jsonl")) << "{\"input_ids\": [1, 2], \"loss_mask\": [0, "
+                                      "1]}\n{\"input_ids\": [1, 99], \"loss_mask\": [0, 1]}\n";
+  Outcome outcome =
+      run("one.plan --random-weights 1 --data bad.jsonl --optimizer sgd --reference --output run");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err.rfind("bad.jsonl:2:", 0), 0u) << outcome.err;
   std::ofstream(file("untrained.jsonl")) << "{\"input_ids\": [1, 2], \"loss_mask\": [0, 0]}\n";
-  outcome = run("one.plan --random-weights 1 --data untrained.jsonl --optimizer sgd --reference --output run");
+  outcome = run("one.plan --random-weights 1 --data untrained.jsonl --optimizer sgd --reference "
+                "--output run");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("0 of 1 lines"), std::string::npos) << outcome.err;
   outcome = run(std::string("data.jsonl") + kTrain + " --output run");
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_FALSE(fs::exists(file("run/metrics.jsonl"))) << "a run that never began does not block the folder";
+  EXPECT_FALSE(fs::exists(file("run/metrics.jsonl")))
+      << "a run that never began does not block the folder";
 }
 
 TEST_F(SftRun, HelpGroupsOptionsAndShowsDefaults) {
   Outcome outcome = run("--help");
   EXPECT_EQ(outcome.code, 0);
-  for (const char *text : {"Model", "Data", "Length", "Optimizer", "Output", "Execution", "--weight-decay", "0.01", "1e-05"})
+  for (const char *text : {"Model", "Data", "Length", "Optimizer", "Output", "Execution",
+                           "--weight-decay", "0.01", "1e-05"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
   EXPECT_EQ(run("--version").out.rfind("sft-run ", 0), 0u);
 }

@@ -1,28 +1,11 @@
-//===- FactorRule.h - factor strings, parsed ------------------------------------------===//
-#ifndef PASSES_PARALLEL_FACTORRULE_H
-#define PASSES_PARALLEL_FACTORRULE_H
+//===- FactorState.h - the axes of the factors of an op ------------------------------------------===//
+#ifndef PASSES_PARALLEL_FACTORSTATE_H
+#define PASSES_PARALLEL_FACTORSTATE_H
 
+#include "dialects/sft/FactorRule.h"
 #include "dialects/sft/SftOps.h"
 
 namespace sftc {
-
-/// The factor of a dimension that may be cut: the first of a compound, or the only one.
-struct DimensionFactor {
-  std::string name;
-  bool fixed = false; ///< `name!`: never cut here
-};
-
-/// The factor string of one op: for every operand, then every result, the leading factor of each dimension.
-struct FactorRule {
-  llvm::SmallVector<llvm::SmallVector<DimensionFactor>> operands, results;
-
-  /// Parses the op's string and checks it against the op's operands and results.
-  static mlir::FailureOr<FactorRule> get(ShardingRule op);
-  /// The value's dimensions; `index` counts operands, then results.
-  llvm::ArrayRef<DimensionFactor> value(unsigned index) const {
-    return index < operands.size() ? operands[index] : results[index - operands.size()];
-  }
-};
 
 /// Axes that cut each dimension of a value.
 using DimensionAxes = llvm::SmallVector<mlir::ArrayAttr>;
@@ -47,12 +30,9 @@ private:
   FactorAxes axes_;
 };
 
-/// All operands, then all results.
-llvm::SmallVector<mlir::Value> operandsAndResults(mlir::Operation *op);
-
 /// Axes of every dimension from a list of roles and the module's role table; axes of size 1 are left out.
 DimensionAxes axesOfRoles(mlir::ModuleOp module, mlir::ArrayAttr roles);
 
 } // namespace sftc
 
-#endif // PASSES_PARALLEL_FACTORRULE_H
+#endif // PASSES_PARALLEL_FACTORSTATE_H

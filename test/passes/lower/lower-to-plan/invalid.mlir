@@ -1,0 +1,67 @@
+// RUN: sftc-opt %s --sft-lower-to-plan --verify-diagnostics --split-input-file
+
+// expected-error @below {{has no function @train}}
+module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
+}
+
+// -----
+
+module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
+  // expected-error @below {{argument 1 names no table}}
+  func.func @train(%a: tensor<4xi32> {sft.table = "tokens"}, %b: tensor<4xi32>) {
+    return
+  }
+}
+
+// -----
+
+module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
+  func.func @train(%a: tensor<4x4xf32> {sft.table = "a"}) {
+    // expected-error @below {{all_gather along dimension 1 cannot run yet: the runtime moves whole rows}}
+    %g = sft.all_gather %a ["cp"] {dimension = 1 : i64} : (tensor<4x4xf32>) -> tensor<4x8xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
+  func.func @train(%a: tensor<4x4xf32> {sft.table = "a"}) {
+    // expected-error @below {{sft.slice cannot run yet: the runtime has no instruction for it}}
+    %g = sft.slice %a ["cp"] {dimension = 0 : i64} : (tensor<4x4xf32>) -> tensor<2x4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
+  func.func @train(%a: tensor<4x4xf32> {sft.table = "a"}) {
+    // expected-error @below {{sft.axis_offset cannot run yet}}
+    %g = sft.axis_offset ["cp"] * 8 : tensor<1xi32>
+    return
+  }
+}
+
+// -----
+
+module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
+  func.func @train(%a: tensor<4x4xf32> {sft.table = "a"}) {
+    // expected-error @below {{sft.add cannot run yet}}
+    %g = sft.add %a, %a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
+  func.func @train(%a: tensor<4x4xf32> {sft.table = "a"}) {
+    // expected-error @below {{has no kernel; run sft-generate-row-kernels first}}
+    %g = sft.fused %a attributes {operand_access = [#sft.access<row>], result_access = [#sft.access<row>], width = 4 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+    ^bb0(%x: f32):
+      sft.yield %x : f32
+    }
+    return
+  }
+}
