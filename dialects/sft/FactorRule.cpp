@@ -49,6 +49,8 @@ FailureOr<FactorRule> FactorRule::get(Operation *op) {
   for (auto [index, value] : llvm::enumerate(values))
     for (auto [dimension, factor] : llvm::enumerate(rule.value(index))) {
       int64_t size = tensorType(value).getDimSize(dimension);
+      if (ShapedType::isDynamic(size)) // the token axis, before it is fixed
+        continue;
       StringRef name = factor.compound.empty() ? factor.name : factor.compound;
       auto [it, isNew] = sizes.try_emplace(name, size);
       if (isNew || it->second == size)

@@ -34,6 +34,7 @@ def Sft_ShardingRuleInterface : OpInterface<"ShardingRule"> {
     Verified for every op: the string has as many values and dimensions as the op, and a factor the same size wherever it occurs.
   }];
   let cppNamespace = "::sftc";
+  let verifyWithRegions = 1; // after the op's own checks, which say more
   let verify = [{ return ::mlir::success(::mlir::succeeded(::sftc::FactorRule::get($_op))); }];
   let methods = [
     InterfaceMethod<"The factor string.", "std::string", "getFactorString">,

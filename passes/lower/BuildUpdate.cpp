@@ -87,7 +87,9 @@ private:
         for (Attribute axis : partial[symbol])
           group.name += "_" + cast<StringAttr>(axis).getValue().str();
       }
-      auto local = cast<RankedTensorType>(localTypes[symbol]);
+      auto local = dyn_cast_or_null<RankedTensorType>(localTypes.lookup(symbol));
+      if (!local)
+        return parameter.emitError() << "parameter @" << symbol.getValue() << " gets a gradient but is read nowhere";
       parameter->setAttr("sft.local_type", TypeAttr::get(local));
       parameter->setAttr("sft.group", builder_.getStringAttr(group.name));
       parameter->setAttr("sft.element_offset", builder_.getI64IntegerAttr(group.elements));
@@ -199,7 +201,12 @@ private:
 
 struct BuildUpdatePass : public sftc::impl::BuildUpdateBase<BuildUpdatePass> {
   void runOnOperation() override {
-    if (failed(UpdateBuilder(getOperation()).run()))
+    ModuleOp module = getOperation();
+    if (!module->getAttrOfType<MeshAttr>(kMeshAttr)) {
+      module.emitError() << "has no `" << kMeshAttr << "`";
+      return signalPassFailure();
+    }
+    if (failed(UpdateBuilder(module).run()))
       signalPassFailure();
   }
 };

@@ -470,6 +470,11 @@ private:
 struct LowerToPlanPass : public sftc::impl::LowerToPlanBase<LowerToPlanPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    for (StringRef name : {StringRef(kMeshAttr), StringRef("sft.padded_tokens"), StringRef("sft.max_documents")})
+      if (!module->hasAttr(name)) {
+        module.emitError() << "has no `" << name << "`";
+        return signalPassFailure();
+      }
     Globals globals(module);
     globals.declareParametersAndStates();
     // Functions of every program, with the instances in which their instructions run.

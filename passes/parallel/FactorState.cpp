@@ -35,7 +35,7 @@ LogicalResult FactorState::verifyDivisible(MeshAttr mesh) {
       if (size % ranks != 0)
         return emitError(op_->getLoc()) << "factor " << factor.name << " of " << op_->getName() << " has " << size
                                 << " elements, which cannot be cut over " << it->second << " of " << ranks
-                                << " ranks; take a size that divides " << size;
+                                << " ranks; take mesh sizes whose product divides " << size;
     }
   return success();
 }

@@ -96,7 +96,7 @@ const std::map<std::string, std::function<void(fb::PlanT &)>> edits = {
     {"scale-gradients", scaleGradients},
     {"drop-rectangle", [](fb::PlanT &plan) { dropLaunches(plan, "rectangle"); }},
     {"drop-rectangle-grad", [](fb::PlanT &plan) { dropLaunches(plan, "rectangle_grad"); }},
-    {"foreign-cpu", [](fb::PlanT &plan) { plan.target->features.push_back("avx1024"); }},
+    {"foreign-cpu", [](fb::PlanT &plan) { plan.target->features.push_back("xop"); }},
     {"foreign-target", [](fb::PlanT &plan) { plan.target->kind = "abacus"; }},
     {"foreign-kernel", [](fb::PlanT &plan) { plan.kernels[0]->signature_hash ^= 1; }},
     {"buffer-outside-arena", [](fb::PlanT &plan) { plan.buffers.back()->offset = uint64_t(1) << 40; }},

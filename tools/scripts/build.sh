@@ -52,13 +52,15 @@ compile() { cmake --build "$build" --parallel "$jobs" "${what[@]}" || fail "buil
 if [ -t 1 ]; then
   compile
 else
-  # A log need not hold a line for every file: one for every tenth of the way, and whatever else is said.
-  compile 2>&1 | awk '/^\[[0-9]+\/[0-9]+\] / {
-                        split(substr($1, 2), n, "/"); tenth = int(10 * n[1] / (n[2] + 0))
-                        if (tenth == last) next
-                        last = tenth
-                      }
-                      { print; fflush() }'
+  # A log need not hold a line for every file: one every ten seconds, and whatever else is said.
+  next=0
+  compile 2>&1 | while IFS= read -r line; do
+    if [[ "$line" =~ ^\[[0-9]+/[0-9]+\]\  ]]; then
+      if [ "$SECONDS" -lt "$next" ]; then continue; fi
+      next=$((SECONDS + 10))
+    fi
+    printf '%s\n' "$line"
+  done
 fi
 made=()
 for program in sftc sftc-opt sft-plan sft-run; do

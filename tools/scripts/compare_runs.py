@@ -39,7 +39,7 @@ class Run:
         try:
             lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except (OSError, ValueError) as error:
-            raise Failure(f"cannot read the run ({path}): {error}; the output folder of sft-run") from None
+            raise Failure(f"cannot read the run ({path}): {getattr(error, 'strerror', None) or error}; the output folder of sft-run") from None
         self.train: list[dict[str, Any]] = [line for line in lines if line.get("kind") == "train"]
         self.eval: list[dict[str, Any]] = [line for line in lines if line.get("kind") == "eval"]
         mesh = next((line["mesh"] for line in lines if line.get("kind") == "run"), {})

@@ -115,8 +115,8 @@ clear=$demo/export-eval make export-eval "$bin/sft-run" "$demo/stamps/run-cp1" -
 
 say "memory of the plans"
 for cp in 1 2; do
-  run "$bin/sft-plan" memory "$demo/cp$cp.plan"
-  echo
+  # Programs come in the order of the plan: `train` first, which needs most. The others are left out here.
+  run "$bin/sft-plan" memory "$demo/cp$cp.plan" | awk '/^program / { programs++ } programs < 2'
 done
 
 say "the two runs side by side"

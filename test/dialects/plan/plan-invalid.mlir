@@ -53,6 +53,12 @@ plan.arena @a "gradient" 64 bytes
 plan.program @p [] {
   // expected-error @below {{'plan.get' op gets @nothing, which is no plan.global}}
   %x = plan.get @nothing : memref<4xf32>
+}
+
+// -----
+
+plan.arena @a "gradient" 64 bytes
+plan.program @p [] {
   // expected-error @below {{'plan.get' op gets @a, which is no plan.global}}
   %y = plan.get @a : memref<4xf32>
 }

@@ -13,6 +13,21 @@ module {
 
 // -----
 
+// The gradient of a norm knows nothing of its second result: dropping that part would train wrongly, too.
+module {
+  sft.parameter @x : tensor<6x8xf32> roles ["tokens", "hidden"] checkpoint "x" decay true
+  sft.parameter @w : tensor<8xf32> roles ["hidden"] checkpoint "w" decay false
+  func.func @forward(%dy: tensor<6xf32> {sft.table = "weights"}) -> tensor<6xf32> {
+    %x = sft.read @x : tensor<6x8xf32>
+    %w = sft.read @w : tensor<8xf32>
+    // expected-error @below {{the loss depends on result 1 of sft.rms_norm, through which no gradient is built}}
+    %y, %rstd = sft.rms_norm %x, %w {epsilon = 1.0e-06 : f64} : (tensor<6x8xf32>, tensor<8xf32>) -> (tensor<6x8xf32>, tensor<6xf32>)
+    return %rstd : tensor<6xf32>
+  }
+}
+
+// -----
+
 // The same op is harmless where no parameter lies behind it.
 module {
   sft.parameter @x : tensor<6x8xf32> roles ["tokens", "hidden"] checkpoint "x" decay true

@@ -55,17 +55,55 @@
 // CHECK-NEXT:    sft.write %[[NP]], @parameter.decay_cp.slice
 // CHECK-NEXT:    %[[W:.+]] = sft.all_gather %[[NP]] ["cp", "dp"] {dimension = 0 : i64} : (tensor<1x256xf32>) -> tensor<6x256xf32>
 // CHECK-NEXT:    sft.write %[[W]], @parameter.decay_cp
-// CHECK:         sft.adamw %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, %[[SCALE]], %[[SCALARS]] : (
-// CHECK:         sft.all_gather %{{.+}} ["cp", "dp"]
-// CHECK:         sft.adamw %{{.+}} {decay}
-// CHECK:         sft.all_gather %{{.+}} ["dp"]
-// CHECK:         return
+// CHECK-NEXT:    %[[P:.+]] = sft.read @parameter.no_decay_cp.slice
+// CHECK-NEXT:    %[[G:.+]] = sft.read @gradient.no_decay_cp.slice
+// CHECK-DAG:     %[[M:.+]] = sft.read @exp_avg.no_decay_cp.slice
+// CHECK-DAG:     %[[V:.+]] = sft.read @exp_avg_sq.no_decay_cp.slice
+// CHECK-NEXT:    %[[NP:.+]], %[[NM:.+]], %[[NV:.+]] = sft.adamw %[[P]], %[[G]], %[[M]], %[[V]], %[[SCALE]], %[[SCALARS]] : (
+// CHECK-NEXT:    sft.write %[[NM]], @exp_avg.no_decay_cp.slice
+// CHECK-NEXT:    sft.write %[[NV]], @exp_avg_sq.no_decay_cp.slice
+// CHECK-NEXT:    sft.write %[[NP]], @parameter.no_decay_cp.slice
+// CHECK-NEXT:    %[[W:.+]] = sft.all_gather %[[NP]] ["cp", "dp"] {dimension = 0 : i64}
+// CHECK-NEXT:    sft.write %[[W]], @parameter.no_decay_cp :
+// CHECK-NEXT:    %[[P:.+]] = sft.read @parameter.decay.slice
+// CHECK-NEXT:    %[[G:.+]] = sft.read @gradient.decay.slice
+// CHECK-DAG:     %[[M:.+]] = sft.read @exp_avg.decay.slice
+// CHECK-DAG:     %[[V:.+]] = sft.read @exp_avg_sq.decay.slice
+// CHECK-NEXT:    %[[NP:.+]], %[[NM:.+]], %[[NV:.+]] = sft.adamw %[[P]], %[[G]], %[[M]], %[[V]], %[[SCALE]], %[[SCALARS]] {decay}
+// CHECK-NEXT:    sft.write %[[NM]], @exp_avg.decay.slice
+// CHECK-NEXT:    sft.write %[[NV]], @exp_avg_sq.decay.slice
+// CHECK-NEXT:    sft.write %[[NP]], @parameter.decay.slice
+// CHECK-NEXT:    %[[W:.+]] = sft.all_gather %[[NP]] ["dp"] {dimension = 0 : i64}
+// CHECK-NEXT:    sft.write %[[W]], @parameter.decay :
+// CHECK-NEXT:    return
 
 // CHECK-LABEL: func.func @update_sgd(
+// CHECK-SAME:    %[[SCALARS:.+]]: tensor<16xf32> {sft.table = "step_scalars"})
 // CHECK-NOT:     exp_avg
-// CHECK-COUNT-3: sft.sgd
-// CHECK-NOT:     sft.sgd
-// CHECK:         return
+// CHECK:         %[[R1:.+]] = sft.all_reduce %{{.+}} ["cp", "dp"]
+// CHECK:         %[[R2:.+]] = sft.all_reduce %{{.+}} ["cp", "dp"]
+// CHECK:         %[[R3:.+]] = sft.all_reduce %{{.+}} ["dp"]
+// CHECK-NEXT:    %[[NORM:.+]], %[[SCALE:.+]] = sft.clip_scale %[[SCALARS]], %[[R1]], %[[R2]], %[[R3]]
+// CHECK-NEXT:    sft.write %[[NORM]], @grad_norm
+// CHECK:         %[[P:.+]] = sft.read @parameter.decay_cp.slice
+// CHECK-NEXT:    %[[G:.+]] = sft.read @gradient.decay_cp.slice
+// CHECK-NEXT:    %[[NP:.+]] = sft.sgd %[[P]], %[[G]], %[[SCALE]], %[[SCALARS]]
+// CHECK-NEXT:    sft.write %[[NP]], @parameter.decay_cp.slice
+// CHECK-NEXT:    %[[W:.+]] = sft.all_gather %[[NP]] ["cp", "dp"]
+// CHECK-NEXT:    sft.write %[[W]], @parameter.decay_cp :
+// CHECK:         %[[P:.+]] = sft.read @parameter.no_decay_cp.slice
+// CHECK-NEXT:    %[[G:.+]] = sft.read @gradient.no_decay_cp.slice
+// CHECK-NEXT:    %[[NP:.+]] = sft.sgd %[[P]], %[[G]], %[[SCALE]], %[[SCALARS]]
+// CHECK-NEXT:    sft.write %[[NP]], @parameter.no_decay_cp.slice
+// CHECK-NEXT:    %[[W:.+]] = sft.all_gather %[[NP]] ["cp", "dp"]
+// CHECK-NEXT:    sft.write %[[W]], @parameter.no_decay_cp :
+// CHECK:         %[[P:.+]] = sft.read @parameter.decay.slice
+// CHECK-NEXT:    %[[G:.+]] = sft.read @gradient.decay.slice
+// CHECK-NEXT:    %[[NP:.+]] = sft.sgd %[[P]], %[[G]], %[[SCALE]], %[[SCALARS]]
+// CHECK-NEXT:    sft.write %[[NP]], @parameter.decay.slice
+// CHECK-NEXT:    %[[W:.+]] = sft.all_gather %[[NP]] ["dp"]
+// CHECK-NEXT:    sft.write %[[W]], @parameter.decay :
+// CHECK-NEXT:    return
 
 module attributes {sft.mesh = #sft.mesh<["tp", "cp", "dp"], [2, 2, 3]>, sft.batch_axes = ["dp"]} {
   sft.parameter @w1 : tensor<3x4xf32> roles ["hidden", "hidden"] checkpoint "w1" decay true

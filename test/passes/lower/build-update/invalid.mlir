@@ -22,3 +22,20 @@ module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
     return
   }
 }
+
+// -----
+
+// expected-error @below {{has no `sft.mesh`}}
+module {
+}
+
+// -----
+
+module attributes {sft.mesh = #sft.mesh<["cp"], [2]>} {
+  // expected-error @below {{parameter @w gets a gradient but is read nowhere}}
+  sft.parameter @w : tensor<4xf32> roles ["hidden"] checkpoint "w" decay true
+  func.func @train(%a: tensor<4xf32>) {
+    sft.accumulate_gradient %a, @w : tensor<4xf32>
+    return
+  }
+}
