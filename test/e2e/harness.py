@@ -209,6 +209,14 @@ class Tally:
     def same(self, dump: Path, reference: Path, optimizer: str = "sgd", start: Path | None = GOLDENS / "t") -> None:
         self.take(compare_dump.compare_dumps(dump, reference, optimizer, start))
 
+    def same_gradients(self, ours: Result, reference: Result) -> None:
+        """The loss and the gradients of step 1 only: for the same samples under other numbers."""
+        report = compare_dump.Report()
+        compare_dump.compare_losses(ours.loss(), reference.loss(), report)
+        gradients = (compare_dump.load_file(result.step(1) / "gradients.safetensors") for result in (ours, reference))
+        compare_dump.compare_gradients(*gradients, report)
+        self.take(report)
+
     def same_runs(self, ours: Result, reference: Result, optimizer: str = "sgd", start: Path | None = GOLDENS / "t") -> None:
         """Every step of two runs."""
         steps = [sorted(folder.name for folder in result.dump.iterdir()) for result in (ours, reference)]
