@@ -8,6 +8,8 @@
 #include "passes/codegen/RowKernel.h"
 #include "runtime/plan/PlanFile.h"
 
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -42,6 +44,25 @@ static FailureOr<RowBodies> collectBodies(ModuleOp module) {
   return bodies;
 }
 
+/// Parses a model and gives every op its place in the file beside the name that it carries.
+static OwningOpRef<ModuleOp> parseModel(std::unique_ptr<llvm::MemoryBuffer> file, MLIRContext &context) {
+  llvm::SourceMgr sources;
+  StringAttr name = StringAttr::get(&context, file->getBufferIdentifier());
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  AsmParserState state;
+  Block block;
+  if (failed(parseAsmSourceFile(sources, &block, ParserConfig(&context), &state)))
+    return {};
+  for (const AsmParserState::OperationDefinition &definition : state.getOpDefs()) {
+    auto named = dyn_cast<NameLoc>(definition.op->getLoc());
+    if (!named)
+      continue;
+    auto [line, column] = sources.getLineAndColumn(definition.loc.Start);
+    definition.op->setLoc(NameLoc::get(named.getName(), FileLineColLoc::get(name, line, column)));
+  }
+  return mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(&block, &context, UnknownLoc::get(&context));
+}
+
 /// What every model file must have before a pass looks at it.
 static LogicalResult checkModel(ModuleOp module) {
   if (!module.lookupSymbol("forward"))
@@ -61,9 +82,7 @@ LogicalResult sftc::compileModel(StringRef path, const CompileOptions &options, 
     return emitError(unknown) << "cannot read the model file (" << path << "): " << file.getError().message()
                               << "; `sftc import CKPT_DIR -o FILE.mlir` writes one";
   std::string source = (*file)->getBuffer().str();
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  OwningOpRef<ModuleOp> module = parseModel(std::move(*file), context);
   if (!module || failed(checkModel(*module)))
     return failure();
 

@@ -53,7 +53,7 @@ bool cpuHas(const std::string &feature) {
     return __builtin_cpu_supports(name);
   SFT_CPU_FEATURES(SFT_CHECK_FEATURE)
 #undef SFT_CHECK_FEATURE
-  return true;
+  return false; // a name this build does not know cannot be promised
 }
 #undef SFT_CPU_FEATURES
 } // namespace

@@ -347,7 +347,9 @@ std::string sft::locationText(const fb::PlanT &plan, uint32_t location) {
   if (location == 0 || location >= plan.locations.size())
     return "";
   const fb::LocationT &place = *plan.locations[location];
-  return concat(place.file, ':', place.line, ':', place.column);
+  if (place.file.empty())
+    return place.name;
+  return concat(place.file, ':', place.line, ':', place.column, place.name.empty() ? "" : " ", place.name);
 }
 
 std::string sft::instructionName(const fb::PlanT &plan, const fb::InstructionT &instruction) {

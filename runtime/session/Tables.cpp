@@ -104,6 +104,8 @@ void Session::fillStepScalars(int rank, const UpdateScalars &scalars) {
   values[4] = float(scalars.weight_decay);
   values[5] = float(1 - std::pow(scalars.beta1, t));
   values[6] = float(1 - std::pow(scalars.beta2, t));
+  values[9] = float(1 - scalars.beta1);
+  values[10] = float(1 - scalars.beta2);
   values[7] = scalars.clip > 0 ? float(scalars.clip) : std::numeric_limits<float>::infinity();
   for (const auto &table : file_.plan.tables)
     if (table->kind == "step_scalars")

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 
@@ -11,10 +12,71 @@ namespace sft {
 
 namespace {
 
-const std::map<std::string, OverLong> overLongNames = {
+const std::vector<std::pair<std::string, OverLong>> overLongNames = {
     {"error", OverLong::Error}, {"drop", OverLong::Drop}, {"truncate", OverLong::Truncate}};
-const std::map<std::string, Packing> packingNames = {
+const std::vector<std::pair<std::string, Packing>> packingNames = {
     {"ffd", Packing::FirstFitDecreasing}, {"order", Packing::Order}, {"none", Packing::None}};
+
+/// What a validator says: withName puts the option's name after the first part.
+std::string problem(const std::string &what, const std::string &value, const std::string &choice) {
+  return what + '\t' + value + "; " + choice;
+}
+
+/// "--steps: value out of range\t-1; at least 0" -> "value out of range (--steps): -1; at least 0".
+std::string withName(const std::string &text) {
+  size_t colon = text.find(": "), tab = text.find('\t');
+  if (colon == std::string::npos || tab == std::string::npos || tab < colon)
+    return text + "; see sft-run --help";
+  return text.substr(colon + 2, tab - colon - 2) + " (" + text.substr(0, colon) +
+         "): " + text.substr(tab + 1);
+}
+
+CLI::Validator atLeast(double least) {
+  return CLI::Validator(
+      [least](std::string &text) {
+        double value = 0;
+        // What is no number at all is refused by the conversion.
+        if (!CLI::detail::lexical_cast(text, value) || value >= least)
+          return std::string();
+        return problem("value out of range", text, concat("at least ", least));
+      },
+      "");
+}
+
+/// "a, b or c".
+std::string listed(const std::vector<std::string> &names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  return text;
+}
+
+CLI::Validator oneOf(const std::vector<std::string> &names) {
+  return CLI::Validator(
+      [names](std::string &text) {
+        bool known = std::find(names.begin(), names.end(), text) != names.end();
+        return known ? std::string() : problem("unknown value", text, listed(names));
+      },
+      "");
+}
+
+/// The same for an enumeration, whose number takes the place of the name.
+template <typename Enum>
+CLI::Validator oneOf(const std::vector<std::pair<std::string, Enum>> &values) {
+  return CLI::Validator(
+      [values](std::string &text) {
+        std::vector<std::string> names;
+        for (const auto &[name, value] : values) {
+          if (text == name) {
+            text = std::to_string(int(value));
+            return std::string();
+          }
+          names.push_back(name);
+        }
+        return problem("unknown value", text, listed(names));
+      },
+      "");
+}
 
 [[noreturn]] void usage(const std::string &message) { throw Error(ErrorKind::Usage, message); }
 
@@ -39,49 +101,49 @@ void addOptions(CLI::App &app, RunOptions &o) {
   data->add_option(
           "--over-long", o.over_long,
           "What to do with a sample of more tokens than a pack holds: error, drop, truncate")
-      ->transform(CLI::CheckedTransformer(overLongNames, CLI::ignore_case).description(""))
+      ->transform(oneOf(overLongNames))
       ->default_str("error");
   data->add_option("--packing", o.packing,
                    "How samples share packs: ffd (first fit, longest first, over the shuffled "
                    "epoch), order (as in the files, not "
                    "shuffled), none (one sample a pack)")
-      ->transform(CLI::CheckedTransformer(packingNames, CLI::ignore_case).description(""))
+      ->transform(oneOf(packingNames))
       ->default_str("ffd");
   data->add_option("--seed", o.seed, "Seed of the order of the samples")->capture_default_str();
 
   auto *length = app.add_option_group("Length", "");
   length->add_option("--steps", o.steps, "Steps to train; 0: only evaluate --eval-data")
-      ->check(CLI::NonNegativeNumber);
+      ->check(atLeast(0));
   length
       ->add_option("--epochs", o.epochs,
                    "Times to go through the data (default: 1, unless --steps is given)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   length
       ->add_option("--stop-after", o.stop_after,
                    "Stop after this many steps of the whole run, whose schedule stays as it is; "
                    "writes final/ and exits with code 3")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   length
       ->add_option("--global-batch", o.global_batch,
                    "Packs of one step over the whole mesh; more than the mesh runs at once are "
                    "accumulated (default: the "
                    "mesh's dp size)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
 
   auto *optimizer = app.add_option_group("Optimizer", "");
   optimizer->add_option("--optimizer", o.optimizer, "adamw, or sgd (plain, for tests)")
-      ->check(CLI::IsMember({"adamw", "sgd"}).description(""))
+      ->check(oneOf({"adamw", "sgd"}))
       ->capture_default_str();
   optimizer->add_option("--lr", o.lr, "Largest learning rate")->capture_default_str();
   optimizer
       ->add_option("--lr-schedule", o.schedule,
                    "After the warm-up: constant, linear or cosine down to --min-lr")
-      ->check(CLI::IsMember({"constant", "linear", "cosine"}).description(""))
+      ->check(oneOf({"constant", "linear", "cosine"}))
       ->capture_default_str();
   optimizer
       ->add_option("--warmup-steps", o.warmup_steps,
                    "Steps over which the learning rate rises (default: 3 % of the steps)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(atLeast(0));
   optimizer->add_option("--min-lr", o.min_lr, "Learning rate of the last step")
       ->capture_default_str();
   optimizer
@@ -102,7 +164,7 @@ void addOptions(CLI::App &app, RunOptions &o) {
                      "Folder for metrics.jsonl, run.json and final/, which transformers loads as "
                      "it is; must not hold another run");
   output->add_option("--eval-every", o.eval_every, "Also evaluate after every N steps")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   output->add_option("--dump", o.dump,
                      "Write losses, token losses, gradients and weights of every step under this "
                      "folder (with --steps 0: of the "
@@ -115,7 +177,7 @@ void addOptions(CLI::App &app, RunOptions &o) {
       ->add_option(
           "--threads", o.threads,
           "Threads of the process, split over the ranks (default: one per hardware thread)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   execution
       ->add_option("--timeout", o.timeout, "Seconds that a rank waits for another one; 0: for ever")
       ->capture_default_str();
@@ -131,20 +193,21 @@ void addOptions(CLI::App &app, RunOptions &o) {
 
 /// What a single option cannot know of itself.
 void checkOptions(const RunOptions &o) {
-  auto atLeast = [](const char *name, double value, double least) {
-    if (!(value >= least) || !std::isfinite(value))
-      usage(concat("value out of range (", name, "): ", value, "; at least ", least));
+  auto notNegative = [](const char *name, double value) {
+    if (!(value >= 0) || !std::isfinite(value))
+      usage(concat("value out of range (", name, "): ", value, "; ",
+                   value > 0 ? "a finite number" : "at least 0"));
   };
   auto below1 = [](const char *name, double value) {
     if (!(value >= 0 && value < 1))
       usage(concat("value out of range (", name, "): ", value, "; from 0 to below 1"));
   };
-  atLeast("--lr", o.lr, 0);
-  atLeast("--min-lr", o.min_lr, 0);
-  atLeast("--weight-decay", o.weight_decay, 0);
-  atLeast("--eps", o.eps, 0);
-  atLeast("--clip", o.clip, 0);
-  atLeast("--timeout", o.timeout, 0);
+  notNegative("--lr", o.lr);
+  notNegative("--min-lr", o.min_lr);
+  notNegative("--weight-decay", o.weight_decay);
+  notNegative("--eps", o.eps);
+  notNegative("--clip", o.clip);
+  notNegative("--timeout", o.timeout);
   below1("--beta1", o.beta1);
   below1("--beta2", o.beta2);
   if (o.min_lr > o.lr)
@@ -186,7 +249,7 @@ std::optional<int> parseOptions(int argc, char **argv, RunOptions &options) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return app.exit(error, std::cout, std::cerr);
-    usage(std::string(error.what()) + "; see sft-run --help");
+    usage(withName(error.what()));
   }
   options.command_line.assign(argv, argv + argc);
   checkOptions(options);

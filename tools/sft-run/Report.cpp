@@ -9,6 +9,15 @@
 
 namespace sft {
 
+/// Whether the folder, or the nearest one above it that is there, can be written into.
+static bool isWritable(const std::filesystem::path &folder) {
+  std::error_code error;
+  std::filesystem::path nearest = std::filesystem::absolute(folder, error);
+  while (!std::filesystem::exists(nearest, error) && nearest != nearest.parent_path())
+    nearest = nearest.parent_path();
+  return std::filesystem::is_directory(nearest, error) && access(nearest.c_str(), W_OK) == 0;
+}
+
 RunFolder::RunFolder(const std::string &folder) : folder_(folder) {
   if (folder_.empty())
     return;
@@ -16,8 +25,16 @@ RunFolder::RunFolder(const std::string &folder) : folder_(folder) {
   if (std::filesystem::exists(folder_ + "/metrics.jsonl", error))
     fail("the folder holds another run (--output): ", folder_,
          "; choose another folder or move this one away");
+  if (!isWritable(folder_))
+    fail("cannot write into the folder (--output): ", folder_, "; choose another folder");
+}
+
+void RunFolder::make() {
+  if (folder_.empty())
+    return;
+  std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  if (error || access(folder_.c_str(), W_OK) != 0)
+  if (error)
     fail("cannot write into the folder (--output): ", folder_, "; choose another folder");
 }
 

@@ -17,9 +17,11 @@ using Json = nlohmann::ordered_json;
 /// The output folder: metrics.jsonl, one object a line, and run.json.
 class RunFolder {
 public:
-  /// An empty folder name: nothing is written. Makes the folder; refuses one that holds another
-  /// run.
+  /// An empty folder name: nothing is written. Refuses a folder that holds another run or cannot be
+  /// written into, and makes nothing yet.
   explicit RunFolder(const std::string &folder);
+  /// Makes the folder, once everything else has been checked.
+  void make();
   bool present() const { return !folder_.empty(); }
   const std::string &path() const { return folder_; }
   /// Appends a line to metrics.jsonl, opened by the first. Floats are printed with the fewest

@@ -86,6 +86,7 @@ public:
       session_->randomWeights(*options.random_weights);
     else
       session_->loadWeights(options.weights);
+    folder_.make();
   }
 
   int run() {
