@@ -65,8 +65,9 @@ static OwningOpRef<ModuleOp> parseModel(std::unique_ptr<llvm::MemoryBuffer> file
 
 /// What every model file must have before a pass looks at it.
 static LogicalResult checkModel(ModuleOp module) {
-  if (!module.lookupSymbol("forward"))
-    return module.emitError() << "there is no function @forward; is this a file that `sftc import` wrote?";
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  if (!forward || !llvm::hasSingleElement(forward.getBody()))
+    return module.emitError() << "there is no function @forward with one block; is this a file that `sftc import` wrote?";
   if (!module->getAttrOfType<IntegerAttr>(kVocabSizeAttr))
     return module.emitError() << "the module has no `" << kVocabSizeAttr << "`; is this a file that `sftc import` wrote?";
   return success();

@@ -18,6 +18,9 @@ static LogicalResult checkChoice(Location location, StringRef option, StringRef 
   return diagnostic;
 }
 
+/// As many as a plan may have.
+static constexpr int64_t kMaxRanks = int64_t(1) << 20;
+
 static FailureOr<std::vector<std::pair<std::string, int64_t>>> parseMesh(StringRef text, Location location) {
   std::vector<std::pair<std::string, int64_t>> mesh = {{"tp", 1}, {"cp", 1}, {"dp", 1}, {"pp", 1}};
   SmallVector<StringRef> items;
@@ -35,6 +38,12 @@ static FailureOr<std::vector<std::pair<std::string, int64_t>>> parseMesh(StringR
     if (!seen.insert(axis->first).second)
       return emitError(location) << "mesh axis is given twice (--mesh): " << name << "; name it once";
     axis->second = size;
+  }
+  int64_t ranks = 1;
+  for (const auto &[name, size] : mesh) {
+    if (size > kMaxRanks / ranks)
+      return emitError(location) << "mesh has too many ranks (--mesh): " << text << "; at most " << kMaxRanks;
+    ranks *= size;
   }
   return mesh;
 }

@@ -110,8 +110,8 @@ struct BuildBackwardPass : public sftc::impl::BuildBackwardBase<BuildBackwardPas
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
-    if (!forward) {
-      module.emitError() << "has no function @forward; `sftc import` writes one";
+    if (!forward || !llvm::hasSingleElement(forward.getBody())) {
+      module.emitError() << "has no function @forward with one block; `sftc import` writes one";
       return signalPassFailure();
     }
     Value seed;

@@ -394,6 +394,8 @@ private:
   bool hasRectangles(Value q, Value k) { return tensorType(q).getDimSize(0) != tensorType(k).getDimSize(0); }
 
   LogicalResult lowerAttention(AttentionOp op) {
+    if (op.getHeadDim() % 8 != 0)
+      return op.emitError() << "attention on a CPU needs a head_dim that is a multiple of 8; this model has " << int64_t(op.getHeadDim());
     FailureOr<Value> q = bufferOf(op.getQ()), k = bufferOf(op.getK()), v = bufferOf(op.getV());
     if (failed(q) || failed(k) || failed(v))
       return failure();

@@ -36,7 +36,9 @@ struct VerifyShardedPass : public sftc::impl::VerifyShardedBase<VerifyShardedPas
       if (auto reorder = dyn_cast<ReorderOp>(op))
         verifyHalf(reorder, report);
       if (auto attention = dyn_cast<AttentionOp>(op))
-        verifyWhole(attention, report);
+        verifyWhole(op, attention.getK(), report);
+      if (auto gradient = dyn_cast<AttentionGradOp>(op))
+        verifyWhole(op, gradient.getK(), report);
     });
     markAllAnalysesPreserved();
     if (failed)
@@ -61,14 +63,13 @@ struct VerifyShardedPass : public sftc::impl::VerifyShardedBase<VerifyShardedPas
         report(user) << "a value gathered in the forward half lives to the backward half; gather it again";
   }
 
-  /// Keys and values stand in global order: whole arguments tell positions, and their rows are as many.
-  template <typename Report> static void verifyWhole(AttentionOp attention, Report report) {
-    auto module = attention->getParentOfType<ModuleOp>();
-    auto padded = module->getAttrOfType<IntegerAttr>("sft.padded_tokens");
-    int64_t rows = tensorType(attention.getK()).getDimSize(0);
+  /// Keys and values are whole; that they are in global order follows from verifyOrder.
+  template <typename Report> static void verifyWhole(Operation *op, Value keys, Report report) {
+    auto padded = op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>("sft.padded_tokens");
+    int64_t rows = tensorType(keys).getDimSize(0);
     if (padded && rows != padded.getInt())
-      report(attention) << "attention sees " << rows << " rows of keys and values of a pack of " << padded.getInt()
-                        << "; they must be whole and in global order, or of a single slot";
+      report(op) << "attention sees " << rows << " rows of keys and values of a pack of " << padded.getInt()
+                 << "; they must be whole and in global order, or of a single slot";
   }
 };
 } // namespace

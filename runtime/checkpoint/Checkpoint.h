@@ -80,8 +80,8 @@ struct ExpectedTensor {
 /// Tensors named *.rotary_emb.inv_freq, which old checkpoints carry, are accepted unread: they follow from config.json.
 void checkWeights(const WeightFolder &weights, const std::vector<ExpectedTensor> &expected);
 
-/// Writes a Hugging Face folder: model.safetensors (above `shard_bytes`: several files and an index), config.json as given, and
-/// the tokenizer and generation files of `source_folder` when not empty. Written to a temporary folder beside it, then renamed;
+/// Writes a Hugging Face folder: model.safetensors (above `shard_bytes`: several files and an index), config.json (as
+/// given, but with dtype float32 where all tensors are) and the tokenizer and generation files of `source_folder` when not empty. Written to a temporary folder beside it, then renamed;
 /// an existing folder of that name is replaced.
 void writeModelFolder(const std::string &folder, const std::vector<TensorToWrite> &tensors, const std::string &config_json,
                       const std::string &source_folder, uint64_t shard_bytes = 5'000'000'000);

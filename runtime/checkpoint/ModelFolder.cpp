@@ -87,6 +87,23 @@ void copyCompanions(const fs::path &source, const fs::path &folder) {
   }
 }
 
+/// The config with the dtype of the tensors: transformers would round fp32 weights to a bf16 that
+/// the source had.
+std::string withDtype(const std::string &config, const std::vector<TensorToWrite> &tensors) {
+  bool allFloats = std::all_of(tensors.begin(), tensors.end(),
+                               [](const TensorToWrite &t) { return t.dtype == DType::F32; });
+  auto json = nlohmann::ordered_json::parse(config, nullptr, /*allow_exceptions=*/false);
+  if (!allFloats || !json.is_object())
+    return config;
+  bool changed = false;
+  for (const char *key : {"torch_dtype", "dtype"})
+    if (json.contains(key) && json[key] != "float32") {
+      json[key] = "float32";
+      changed = true;
+    }
+  return changed ? json.dump(2) + '\n' : config;
+}
+
 } // namespace
 
 void writeModelFolder(const std::string &folder, const std::vector<TensorToWrite> &tensors,
@@ -100,7 +117,7 @@ void writeModelFolder(const std::string &folder, const std::vector<TensorToWrite
     fs::remove_all(temporary);
     fs::create_directories(temporary);
     writeWeights(temporary, tensors, shardBytes);
-    writeDurably((temporary / "config.json").string(), {configJson});
+    writeDurably((temporary / "config.json").string(), {withDtype(configJson, tensors)});
     if (!sourceFolder.empty())
       copyCompanions(sourceFolder, temporary);
     // Two renames, so that at every moment one of the two folders is whole under some name.

@@ -32,15 +32,6 @@ int Mesh::size(const std::vector<std::string> &axes) const {
   return product;
 }
 
-int Mesh::coordinate(int rank, const std::string &axis) const {
-  for (const auto &[name, size] : axes_) {
-    if (name == axis)
-      return rank % size;
-    rank /= size;
-  }
-  return 0;
-}
-
 int Mesh::index(int rank, const std::vector<std::string> &axes) const {
   int index = 0, stride = 1;
   for (const auto &[name, size] : axes_) {

@@ -19,8 +19,6 @@ public:
   int size(const std::string &axis) const;
   /// Product of the sizes.
   int size(const std::vector<std::string> &axes) const;
-  /// Coordinate of a rank on one axis.
-  int coordinate(int rank, const std::string &axis) const;
   /// Index of a rank inside its group over `axes`, in mesh order (fastest axis first), whatever the order of the list.
   int index(int rank, const std::vector<std::string> &axes) const;
   /// All ranks of the group over `axes` that holds `rank`, by index.

@@ -261,7 +261,9 @@ private:
   int index_;
 };
 
-ThreadWorld::ThreadWorld(Mesh mesh, double timeout) : mesh_(std::move(mesh)), timeout_(timeout) {}
+// Above thirty years the nanoseconds of a wait would overflow: that is for ever.
+ThreadWorld::ThreadWorld(Mesh mesh, double timeout)
+    : mesh_(std::move(mesh)), timeout_(timeout < 1e9 ? timeout : 0) {}
 ThreadWorld::~ThreadWorld() = default;
 
 std::unique_ptr<Communicator> ThreadWorld::create(int rank, const std::vector<std::string> &axes) {

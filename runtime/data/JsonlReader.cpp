@@ -97,7 +97,7 @@ public:
       return other("a number");
     if (field_ != LossMask)
       place_.failHere("expected an integer (sample ", sample_.number, ", ", fieldNames[field_], "[",
-                      index(), "]): ", text);
+                      index(), "]): ", text.substr(0, 60));
     addWeight(value);
     return true;
   }

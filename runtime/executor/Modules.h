@@ -18,8 +18,7 @@ std::string recompileCommand(const fb::PlanT &plan, const std::string &flag,
 /// Throws when the plan's code is for another kind of machine, or for CPU features that this
 /// machine lacks; the message names them and the command that compiles the plan for this machine.
 /// Feature names are LLVM's ("avx2", with or without a leading
-/// "+"; "-x" is not needed). Names that no generated arithmetic can use (rdrand, xsave, ...) are
-/// not looked at.
+/// "+"; "-x" is not needed). A name that this build does not know counts as lacking.
 void checkTarget(const fb::PlanT &plan);
 
 /// The generated code of a plan, loaded once for all ranks. Format "elf-x86-64": a shared object,

@@ -1,13 +1,26 @@
 #include "runtime/kernels/WorkerPool.h"
 
+#include "runtime/base/Error.h"
+
+#include <system_error>
+
 namespace sft {
 
 WorkerPool::WorkerPool(int threads) {
-  for (int worker = 1; worker < threads; ++worker)
-    workers_.emplace_back([this, worker] { work(worker); });
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      workers_.emplace_back([this, worker] { work(worker); });
+  } catch (const std::system_error &error) {
+    size_t started = workers_.size();
+    stop();
+    fail("cannot start a thread (--threads): ", threads, " for a rank, ", started + 1,
+         " are running: ", error.code().message(), "; take fewer");
+  }
 }
 
-WorkerPool::~WorkerPool() {
+WorkerPool::~WorkerPool() { stop(); }
+
+void WorkerPool::stop() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;

@@ -36,6 +36,7 @@ private:
   using TaskFunction = void (*)(void *context, int64_t task, int worker);
   void run(int64_t tasks, TaskFunction function, void *context);
   void work(int worker);
+  void stop();
   void drain(int worker);
 
   std::vector<std::thread> workers_;

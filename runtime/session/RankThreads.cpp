@@ -2,14 +2,26 @@
 
 #include "runtime/base/Error.h"
 
+#include <system_error>
+
 namespace sft {
 
 RankThreads::RankThreads(ThreadWorld &world) : world_(world) {
-  for (int rank = 0; rank < world.mesh().ranks(); ++rank)
-    threads_.emplace_back([this, rank] { work(rank); });
+  int ranks = world.mesh().ranks();
+  try {
+    for (int rank = 0; rank < ranks; ++rank)
+      threads_.emplace_back([this, rank] { work(rank); });
+  } catch (const std::system_error &error) {
+    size_t started = threads_.size();
+    stop();
+    fail("cannot start a thread for every rank (plan's mesh): ", ranks, " ranks, ", started,
+         " threads are running: ", error.code().message(), "; compile for a smaller --mesh");
+  }
 }
 
-RankThreads::~RankThreads() {
+RankThreads::~RankThreads() { stop(); }
+
+void RankThreads::stop() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;

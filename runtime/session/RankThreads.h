@@ -28,6 +28,7 @@ public:
 
 private:
   void work(int rank);
+  void stop();
   void runBody(int rank);
 
   ThreadWorld &world_;

@@ -136,65 +136,69 @@ const fb::ProgramT *Session::findProgram(const std::string &name) const {
   return nullptr;
 }
 
-std::vector<Session::PackRun> Session::runPacks(const std::string &program, const Dataset &dataset,
-                                                const Step &step, double weightSum) {
+double Session::runPacks(const std::string &program, const Dataset &dataset, const Step &step,
+                         double weightSum) {
   // Packs are dealt in turn; a rank without one runs padding, which contributes zero, since it must
-  // join the collectives.
+  // join the collectives. One round is laid out at a time: host memory does not grow with the step.
   int64_t columns = dataParallelRanks();
   int64_t rounds = (int64_t(step.packs.size()) + columns - 1) / columns;
-  std::vector<PackRun> runs(size_t(rounds * columns));
-  for (size_t p = 0; p < runs.size(); ++p) {
-    runs[p].rows =
-        layOutPack(dataset, p < step.packs.size() ? step.packs[p] : Pack(), weightSum, layout_);
-    runs[p].token_loss.resize(size_t(layout_.padded_tokens));
-  }
   size_t lossBuffer = findProgram(program)->results[0];
-  threads_.run([&](int rank) {
-    Executor &executor = *ranks_[size_t(rank)].executor;
-    int column = mesh_.index(rank, file_.plan.batch_axes),
-        part = mesh_.index(rank, file_.plan.token_axes);
-    std::vector<std::string> cut = file_.plan.batch_axes;
-    cut.insert(cut.end(), file_.plan.token_axes.begin(), file_.plan.token_axes.end());
-    int replica = rank;
-    for (int other : mesh_.group(rank, cut))
-      replica = std::min(replica, other);
-    for (int64_t round = 0; round < rounds; ++round) {
-      PackRun &run = runs[size_t(round * columns + column)];
-      fillPackTables(rank, run.rows);
-      executor.run(executor.bind({program, round == 0, round == rounds - 1}));
-      if (replica != 0)
-        continue; // another rank has the same rows
-      const float *losses = executor.buffer(lossBuffer).as<const float>();
-      for (int slot = 0; slot < layout_.slots(); ++slot)
-        executor.device().copyToHost(run.token_loss.data() + layout_.slotBegin(part, slot),
-                                     losses + slot * layout_.slotRows(),
-                                     size_t(layout_.slotRows()) * sizeof(float));
+  round_.resize(size_t(columns));
+  double loss = 0;
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (int64_t column = 0; column < columns; ++column) {
+      PackRun &run = round_[size_t(column)];
+      size_t p = size_t(round * columns + column);
+      run.rows =
+          layOutPack(dataset, p < step.packs.size() ? step.packs[p] : Pack(), weightSum, layout_);
+      run.token_loss.resize(size_t(layout_.padded_tokens));
     }
-  });
-  runs.resize(step.packs.size());
-  return runs;
+    threads_.run([&](int rank) { runPack(rank, program, lossBuffer, round == 0, round == rounds - 1); });
+    for (const PackRun &run : round_)
+      loss += collectLosses(dataset, run);
+  }
+  return loss;
 }
 
-double Session::collectLosses(const Dataset &dataset, const std::vector<PackRun> &runs) {
+void Session::runPack(int rank, const std::string &program, size_t lossBuffer, bool first, bool last) {
+  Executor &executor = *ranks_[size_t(rank)].executor;
+  PackRun &run = round_[size_t(mesh_.index(rank, file_.plan.batch_axes))];
+  fillPackTables(rank, run.rows);
+  executor.run(executor.bind({program, first, last}));
+  std::vector<std::string> cut = file_.plan.batch_axes;
+  cut.insert(cut.end(), file_.plan.token_axes.begin(), file_.plan.token_axes.end());
+  int replica = rank;
+  for (int other : mesh_.group(rank, cut))
+    replica = std::min(replica, other);
+  if (replica != 0)
+    return; // another rank has the same rows
+  int part = mesh_.index(rank, file_.plan.token_axes);
+  const float *losses = executor.buffer(lossBuffer).as<const float>();
+  for (int slot = 0; slot < layout_.slots(); ++slot)
+    executor.device().copyToHost(run.token_loss.data() + layout_.slotBegin(part, slot),
+                                 losses + slot * layout_.slotRows(),
+                                 size_t(layout_.slotRows()) * sizeof(float));
+}
+
+double Session::collectLosses(const Dataset &dataset, const PackRun &run) {
   double loss = 0;
-  for (const PackRun &run : runs)
-    for (size_t row = 0; row < run.token_loss.size(); ++row) {
-      int64_t index = run.rows.sample_index[row];
-      if (index < 0)
-        continue;
-      const Sample &sample = dataset.samples[size_t(index)];
-      std::vector<float> *kept = nullptr;
-      if (keep_token_losses_) {
-        kept = &token_losses_[sample.number];
-        kept->resize(sample.input_ids.size());
-      }
-      if (run.rows.weights[row] == 0)
-        continue;
-      loss += double(run.rows.weights[row]) * double(run.token_loss[row]);
-      if (kept)
-        (*kept)[size_t(run.rows.sample_token[row]) + 1] =
-            run.token_loss[row]; // the row's target is the token after it
+  for (size_t row = 0; row < run.token_loss.size(); ++row) {
+    int64_t index = run.rows.sample_index[row];
+    if (index < 0)
+      continue;
+    const Sample &sample = dataset.samples[size_t(index)];
+    std::vector<float> *kept = nullptr;
+    if (keep_token_losses_) {
+      kept = &token_losses_[sample.number];
+      kept->resize(sample.input_ids.size());
     }
+    if (run.rows.weights[row] == 0)
+      continue;
+    loss += double(run.rows.weights[row]) * double(run.token_loss[row]);
+    if (kept)
+      (*kept)[size_t(run.rows.sample_token[row]) + 1] =
+          run.token_loss[row]; // the row's target is the token after it
+  }
   return loss;
 }
 
@@ -206,7 +210,7 @@ std::optional<double> Session::accumulate(const Dataset &dataset, const Step &st
   if (int64_t(step.packs.size()) > options_.max_packs)
     fail("a step has more packs than the session was made for (step ", steps_,
          "): ", step.packs.size(), "; at most ", options_.max_packs);
-  double loss = collectLosses(dataset, runPacks("train", dataset, step, step.weight_sum));
+  double loss = runPacks("train", dataset, step, step.weight_sum);
   if (!std::isfinite(loss))
     fail("the loss is not finite (step ", steps_, "): ", loss,
          "; lower --lr, or run with --compare to see which instruction makes the first bad number");
@@ -241,7 +245,7 @@ Session::Evaluation Session::evaluate(const Dataset &dataset, const std::vector<
   // zero, can be kept.
   double loss = 0, divisor = weightSum > 0 ? weightSum : 1;
   for (const Step &step : steps)
-    loss += collectLosses(dataset, runPacks("evaluate", dataset, step, divisor));
+    loss += runPacks("evaluate", dataset, step, divisor);
   if (!std::isfinite(loss))
     fail("the evaluation loss is not finite (after step ", steps_, "): ", loss,
          "; run with --compare to see which instruction makes the first bad number");

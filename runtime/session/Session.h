@@ -118,6 +118,8 @@ public:
   /// Of the last `accumulate` or `evaluate`.
   const TokenLosses &tokenLosses() const { return token_losses_; }
 
+  /// Throws, with its name, when a weight is not finite: such a model must not be exported.
+  void checkWeightsFinite() const;
   /// Every parameter, in the memory of rank 0: valid until the next call that changes the weights.
   std::vector<TensorToWrite> weights() const;
   /// The gradient that `accumulate` left, before clipping, collected from all ranks; of the
@@ -136,7 +138,7 @@ private:
     std::unique_ptr<Executor> executor;
     std::vector<char> staging; ///< of the largest table
   };
-  /// A pack of the running step on its way through the ranks.
+  /// A pack of the running round on its way through the ranks.
   struct PackRun {
     PackRows rows;
     std::vector<float> token_loss; ///< of every row of `rows`
@@ -146,9 +148,11 @@ private:
   void checkLossResult(const std::string &program) const;
   void createRank(int rank);
   void bindPrograms(int rank);
-  std::vector<PackRun> runPacks(const std::string &program, const Dataset &dataset,
-                                const Step &step, double weightSum);
-  double collectLosses(const Dataset &dataset, const std::vector<PackRun> &runs);
+  /// Runs all packs of a step and returns the sum of weight times token loss.
+  double runPacks(const std::string &program, const Dataset &dataset, const Step &step,
+                  double weightSum);
+  void runPack(int rank, const std::string &program, size_t lossBuffer, bool first, bool last);
+  double collectLosses(const Dataset &dataset, const PackRun &run);
   const fb::ProgramT *findProgram(const std::string &name) const;
 
   // Tables.cpp
@@ -176,6 +180,7 @@ private:
   ExecutorShared shared_;
   ThreadWorld world_;
   std::vector<Rank> ranks_; ///< outlives the threads: peers may read a failed rank's memory
+  std::vector<PackRun> round_; ///< one a data-parallel rank
   RankThreads threads_;
   std::optional<size_t> grad_norm_; ///< buffer
   int64_t steps_ = 0, updates_ = 0;

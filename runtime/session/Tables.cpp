@@ -63,6 +63,13 @@ void Session::fillPersistentTables() {
   const fb::PlanT &plan = file_.plan;
   PackRows padding = layOutPack({}, {}, 1, layout_);
   for (const auto &table : plan.tables) {
+    int64_t entries = table->kind == "squares"      ? squaresCapacity(layout_)
+                      : table->kind == "rectangles" ? rectanglesCapacity(layout_)
+                                                    : 0;
+    if (ranks_[0].executor->buffer(table->buffer).shape[0] < entries)
+      fail("a table of the plan is too small for its packs (table ", table->kind,
+           "): ", ranks_[0].executor->buffer(table->buffer).shape[0], " entries; ", entries,
+           " are needed, recompile the plan");
     if (!table->persistent || table->kind == "step_scalars")
       continue;
     TensorRef shape = ranks_[0].executor->buffer(table->buffer);
@@ -104,9 +111,10 @@ void Session::fillStepScalars(int rank, const UpdateScalars &scalars) {
   values[4] = float(scalars.weight_decay);
   values[5] = float(1 - std::pow(scalars.beta1, t));
   values[6] = float(1 - std::pow(scalars.beta2, t));
+  values[7] = scalars.clip > 0 ? float(scalars.clip) : std::numeric_limits<float>::infinity();
+  // In double: 1 - 0.999 in fp32 would be off by 3e-5.
   values[9] = float(1 - scalars.beta1);
   values[10] = float(1 - scalars.beta2);
-  values[7] = scalars.clip > 0 ? float(scalars.clip) : std::numeric_limits<float>::infinity();
   for (const auto &table : file_.plan.tables)
     if (table->kind == "step_scalars")
       writeBuffer(rank, table->buffer, values);

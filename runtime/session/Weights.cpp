@@ -2,6 +2,7 @@
 #include "runtime/session/Session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace sft {
@@ -117,6 +118,17 @@ void Session::resetOptimizer() {
       }
     }
   });
+}
+
+void Session::checkWeightsFinite() const {
+  for (const TensorToWrite &tensor : weights()) {
+    const float *values = static_cast<const float *>(tensor.data);
+    for (int64_t i = 0, n = elementsOf(tensor.shape); i < n; ++i)
+      if (!std::isfinite(values[i]))
+        fail("a weight is not finite (after step ", steps_, ", ", tensor.name, "): ", values[i],
+             "; nothing was exported; lower --lr, or run with --compare to see which instruction "
+             "makes the first bad number");
+  }
 }
 
 std::vector<TensorToWrite> Session::weights() const {

@@ -48,7 +48,7 @@ if ! cmake --preset "$preset" > "$log" 2>&1; then
 fi
 
 if [ "$programs" = 1 ]; then what=(--target "${targets[@]}"); else what=(); fi
-compile() { cmake --build "$build" --parallel "$jobs" "${what[@]}" || fail "build failed ($build): see above"; }
+compile() { cmake --build --preset "$preset" --parallel "$jobs" "${what[@]}" || fail "build failed ($build): see above"; }
 if [ -t 1 ]; then
   compile
 else

@@ -4,15 +4,31 @@
 
 #include <cstdio>
 #include <exception>
-#include <regex>
+#include <string_view>
 
 namespace {
 
+/// Takes "NUMBER:" off the end of `text`.
+bool takeNumber(std::string_view &text) {
+  size_t digits = text.find_last_not_of("0123456789");
+  size_t begin = digits == std::string_view::npos ? 0 : digits + 1;
+  if (begin == text.size() || begin == 0 || text[begin - 1] != ':')
+    return false;
+  text.remove_suffix(text.size() - begin + 1);
+  return true;
+}
+
+/// Whether the first line reads `FILE:LINE:COL: error: WHAT`.
+bool startsWithPlace(std::string_view message) {
+  std::string_view place = message.substr(0, message.find('\n'));
+  place = place.substr(0, place.find(": error: "));
+  return place.size() < message.size() && takeNumber(place) && takeNumber(place) && !place.empty();
+}
+
 /// Errors with a place in a file stand as they are: `FILE:LINE:COL: error: WHAT`.
 void printError(const std::string &message) {
-  static const std::regex placed("^[^\n]*:[0-9]+:[0-9]+: error: ");
-  bool hasPlace = std::regex_search(message, placed, std::regex_constants::match_continuous);
-  std::fprintf(stderr, "%s%s\n", hasPlace ? "" : "sft-run: error: ", message.c_str());
+  std::fprintf(stderr, "%s%s\n", startsWithPlace(message) ? "" : "sft-run: error: ",
+               message.c_str());
 }
 
 } // namespace

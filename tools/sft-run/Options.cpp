@@ -194,9 +194,9 @@ void addOptions(CLI::App &app, RunOptions &o) {
 /// What a single option cannot know of itself.
 void checkOptions(const RunOptions &o) {
   auto notNegative = [](const char *name, double value) {
-    if (!(value >= 0) || !std::isfinite(value))
+    if (!(value >= 0) || !std::isfinite(float(value)))
       usage(concat("value out of range (", name, "): ", value, "; ",
-                   value > 0 ? "a finite number" : "at least 0"));
+                   value > 0 ? "a number that fits fp32" : "at least 0"));
   };
   auto below1 = [](const char *name, double value) {
     if (!(value >= 0 && value < 1))
@@ -206,6 +206,9 @@ void checkOptions(const RunOptions &o) {
   notNegative("--min-lr", o.min_lr);
   notNegative("--weight-decay", o.weight_decay);
   notNegative("--eps", o.eps);
+  if (float(o.eps) == 0 && o.optimizer == "adamw")
+    usage(concat("value out of range (--eps): ", o.eps,
+                 "; above 0, or a weight without a gradient becomes 0/0"));
   notNegative("--clip", o.clip);
   notNegative("--timeout", o.timeout);
   below1("--beta1", o.beta1);

@@ -40,10 +40,8 @@ public:
 
   /// Steps of the first `epochs` epochs.
   int64_t count(int64_t epochs) const {
-    int64_t steps = 0;
-    for (int64_t epoch = 0; epoch < epochs; ++epoch)
-      steps += int64_t(planEpoch(dataset_, options_, epoch).size());
-    return steps;
+    // The order differs between epochs, the lengths do not: every packing makes as many packs.
+    return epochs * int64_t(planEpoch(dataset_, options_, 0).size());
   }
 
   const Step &next() {
@@ -171,6 +169,8 @@ private:
             {"tokens", counts.tokens},
             {"trained_tokens", counts.trained_tokens},
             {"untrained", counts.untrained},
+            {"empty", counts.empty},
+            {"ignored_keys", counts.ignored_keys},
             {"dropped", counts.dropped_samples},
             {"truncated", counts.truncated_samples}};
   }
@@ -221,6 +221,12 @@ private:
                           " trained of ", counts.tokens, " tokens, ", counts.untrained,
                           " without a trained token, ", counts.dropped, " dropped, ",
                           counts.truncated, " truncated; ", steps));
+    std::string ignored;
+    for (const auto &[key, lines] : counts.ignored_keys)
+      ignored += concat(ignored.empty() ? "" : ", ", key, " (", lines, " lines)");
+    if (!ignored.empty())
+      progress_->say(concat("warning: keys that mean nothing here (", name, "): ", ignored,
+                            "; known are input_ids, loss_mask, labels and position_ids"));
   }
 
   Json optionsJson() const {
@@ -331,6 +337,7 @@ private:
       progress_->say(concat("stopped after step ", step, " of ", total_, " (", why, ")"));
     }
     std::string finalFolder;
+    session_->checkWeightsFinite();
     if (folder_.present()) {
       finalFolder = folder_.path() + "/final";
       writeModelFolder(finalFolder, session_->weights(), session_->plan().config, options_.weights);

@@ -1,6 +1,8 @@
 #include "tools/sftc/sftc.h"
 
 #include "compiler/Compile.h"
+#include "runtime/base/Error.h"
+#include "runtime/plan/PlanFile.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -82,7 +84,16 @@ static ExitCode runCompile(mlir::MLIRContext &context) {
   raw_string_ostream stream(result);
   if (mlir::failed(compileModel(model, options, emitLevel, context, stream)))
     return Failed;
-  return writeOutput(output, [&](raw_ostream &file) { file << result; });
+  if (emitLevel != EmitLevel::Plan)
+    return writeOutput(output, [&](raw_ostream &file) { file << result; });
+  try {
+    // Through a temporary name: an interrupted run leaves the plan that was there.
+    ::sft::writePlan(output, std::vector<uint8_t>(result.begin(), result.end()));
+  } catch (const ::sft::Error &error) {
+    reportError(error.what());
+    return Failed;
+  }
+  return Done;
 }
 
 Command sftc::getCompileCommand() { return {&compileCommand, help, runCompile}; }

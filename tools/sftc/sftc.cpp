@@ -51,22 +51,19 @@ ExitCode sftc::writeOutput(StringRef path, function_ref<void(raw_ostream &)> wri
   return Done;
 }
 
-/// The place of a diagnostic: FILE:LINE:COL where one is known, otherwise the name of what it is
-/// about.
-static std::string describe(mlir::Location location) {
+/// The place of a diagnostic, FILE:LINE:COL or `sftc`, and the name of what it is about where it has one.
+static std::pair<std::string, std::string> describe(mlir::Location location) {
   std::string place = "sftc", name;
   location->walk([&](mlir::Location part) {
     if (auto file = dyn_cast<mlir::FileLineColLoc>(part)) {
-      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
-               Twine(file.getColumn()))
-                  .str();
+      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str();
       return mlir::WalkResult::interrupt();
     }
     if (auto named = dyn_cast<mlir::NameLoc>(part); named && name.empty())
       name = named.getName().str();
     return mlir::WalkResult::advance();
   });
-  return place == "sftc" && !name.empty() ? place + ": " + name : place;
+  return {place, name};
 }
 
 static bool printRemarks = false;
@@ -79,7 +76,8 @@ static void print(const mlir::Diagnostic &diagnostic) {
     return;
   if (quiet && diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
     return;
-  errs() << describe(diagnostic.getLocation()) << ": " << kind << ": " << diagnostic << '\n';
+  auto [place, name] = describe(diagnostic.getLocation());
+  errs() << place << ": " << kind << ": " << name << (name.empty() ? "" : ": ") << diagnostic << '\n';
   for (const mlir::Diagnostic &note : diagnostic.getNotes())
     print(note);
 }

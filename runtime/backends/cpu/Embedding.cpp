@@ -6,7 +6,7 @@ using namespace sft::cpu;
 namespace {
 
 constexpr int64_t kSegmentBlock = 16; ///< tokens of one piece of work
-constexpr int64_t kRowBlock = 256;    ///< rows of dw that are cleared together
+constexpr int64_t kClearedRows = 256;    ///< rows of dw that are cleared together
 constexpr int64_t kColumns = 64;      ///< columns that are summed together
 
 void checkEmbedding(const KernelCall &call) {
@@ -34,7 +34,7 @@ void addSegment(const EmbeddingLaunch &e, int64_t row, int64_t begin, int64_t en
 void runEmbedding(const KernelCall &call, WorkerPool &pool) {
   EmbeddingLaunch e(call);
   if (!e.accumulate)
-    forEachBlock(pool, e.vocabulary, kRowBlock, [&](int64_t begin, int64_t end) {
+    forEachBlock(pool, e.vocabulary, kClearedRows, [&](int64_t begin, int64_t end) {
       std::fill(e.dw.as<float>() + begin * e.width, e.dw.as<float>() + end * e.width, 0.0f);
     });
   // Each token has one segment, so segments write different rows. The list ends somewhere inside

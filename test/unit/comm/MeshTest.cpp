@@ -18,10 +18,10 @@ TEST(Mesh, NumbersRanksFastestAxisFirst) {
   EXPECT_EQ(mesh.size(Axes{"dp", "tp"}), 4);
   EXPECT_EQ(mesh.size(Axes{}), 1);
   // rank 9 = tp 1 + cp 1 * 2 + dp 1 * 6
-  EXPECT_EQ(mesh.coordinate(9, "tp"), 1);
-  EXPECT_EQ(mesh.coordinate(9, "cp"), 1);
-  EXPECT_EQ(mesh.coordinate(9, "dp"), 1);
-  EXPECT_EQ(mesh.coordinate(9, "pp"), 0);
+  EXPECT_EQ(mesh.index(9, {"tp"}), 1);
+  EXPECT_EQ(mesh.index(9, {"cp"}), 1);
+  EXPECT_EQ(mesh.index(9, {"dp"}), 1);
+  EXPECT_EQ(mesh.index(9, {"pp"}), 0);
 }
 
 TEST(Mesh, IndexDoesNotDependOnTheOrderOfTheList) {

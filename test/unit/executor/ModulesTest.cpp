@@ -88,10 +88,10 @@ TEST(Target, NamesMissingFeaturesAndTheCommandThatHelps) {
   plan.target = std::make_unique<fb::TargetT>();
   plan.target->kind = "cpu";
   plan.target->cpu = "bdver2";
-  plan.target->features = {"+sse3", "+xop", "-avx512f", "fma4", "+rdrnd"};
+  plan.target->features = {"+sse3", "+xop", "-avx512f", "fma4", "+nosuch"};
   // Only one family of processors, long gone, had xop and fma4.
   std::string message = targetError(plan);
-  EXPECT_NE(message.find("(target bdver2): xop, fma4; recompile with: sftc compile m.mlir -o "
+  EXPECT_NE(message.find("(target bdver2): xop, fma4, nosuch; recompile with: sftc compile m.mlir -o "
                          "m.plan --target-cpu=native --tokens 128"),
             std::string::npos)
       << message;

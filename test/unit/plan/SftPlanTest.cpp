@@ -83,7 +83,7 @@ TEST_F(SftPlan, ShowHasTheKeysThatOthersRelyOn) {
     EXPECT_TRUE(show["memory"].contains(key)) << key;
   EXPECT_EQ(show["mesh"], (nlohmann::json{{"tp", 1}, {"cp", 2}}));
   EXPECT_EQ(show["programs"][0]["instructions"].size(), 5u);
-  EXPECT_EQ(show["programs"][0]["instructions"][1]["location"], "tiny.mlir:3:3");
+  EXPECT_EQ(show["programs"][0]["instructions"][1]["location"].get<std::string>().rfind("tiny.mlir:3:3 ", 0), 0u);
   EXPECT_EQ(show["collectives"],
             nlohmann::json::parse(R"([{"kind": "reduce_scatter", "axes": ["cp"], "bytes": 64,
                                      "program": "train", "reduction": "sum", "location": ""}])"));
@@ -94,7 +94,7 @@ TEST_F(SftPlan, ShowHasTheKeysThatOthersRelyOn) {
 TEST_F(SftPlan, ShowPrintsAnInstructionALine) {
   std::string text = run("show " + plan()).out;
   EXPECT_NE(
-      text.find("  1  matmul a=x[4, 3], b=w[5, 3] -> c=y[4, 5]  {transpose_b=1}  @tiny.mlir:3:3\n"),
+      text.find("  1  matmul a=x[4, 3], b=w[5, 3] -> c=y[4, 5]  {transpose_b=1}  @tiny.mlir:3:3 "),
       std::string::npos)
       << text;
   EXPECT_NE(

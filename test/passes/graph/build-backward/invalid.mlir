@@ -39,7 +39,7 @@ module {
 
 // -----
 
-// expected-error @below {{has no function @forward; `sftc import` writes one}}
+// expected-error @below {{has no function @forward with one block; `sftc import` writes one}}
 module {
   func.func @backward(%dy: tensor<6xf32> {sft.table = "weights"}) -> tensor<6xf32> {
     return %dy : tensor<6xf32>
