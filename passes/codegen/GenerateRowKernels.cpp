@@ -63,7 +63,7 @@ struct GenerateRowKernelsPass : public sftc::impl::GenerateRowKernelsBase<Genera
     if (distinct.empty())
       return;
 
-    FailureOr<CpuTarget> target = resolveCpuTarget(targetCpu, module.getLoc());
+    FailureOr<CpuTarget> target = resolveCpuTarget(targetCpu, UnknownLoc::get(&getContext()));
     if (failed(target))
       return signalPassFailure();
     FailureOr<GeneratedKernels> kernels = compileRowKernels(distinct, *target);

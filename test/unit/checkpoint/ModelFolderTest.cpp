@@ -53,6 +53,37 @@ TEST_F(ModelFolder, HoldsWeightsConfigAndTokenizer) {
   EXPECT_EQ(out[3], 7);
 }
 
+// transformers loads a model in the dtype of its config.json: fp32 weights came back rounded to bf16.
+TEST_F(ModelFolder, ConfigHasTheDtypeOfTheTensors) {
+  auto written = [&](const std::string &config, const std::vector<TensorToWrite> &tensors) {
+    writeModelFolder(folder_.path("out"), tensors, config, "");
+    return folder_.read("out/config.json");
+  };
+  auto config = [](const std::string &first, const std::string &second) {
+    return "{\n  \"vocab_size\": 320,\n  \"torch_dtype\": " + first +
+           ",\n  \"rms_norm_eps\": 1e-06,\n  \"dtype\": " + second +
+           ",\n  \"architectures\": [\n    \"LlamaForCausalLM\"\n  ]\n}\n";
+  };
+  const std::string f32 = "\"float32\"", bf16 = "\"bfloat16\"", f16 = "\"float16\"";
+  // Either key or both, and nothing else: keys keep their order.
+  EXPECT_EQ(written(config(bf16, bf16), tensors()), config(f32, f32));
+  EXPECT_EQ(written(config(f16, f32), tensors()), config(f32, f32));
+  EXPECT_EQ(written(config(f32, bf16), tensors()), config(f32, f32));
+  EXPECT_EQ(written("{\"torch_dtype\": \"bfloat16\"}", tensors()),
+            "{\n  \"torch_dtype\": \"float32\"\n}\n");
+  EXPECT_EQ(written("{\"dtype\": \"bfloat16\"}", tensors()), "{\n  \"dtype\": \"float32\"\n}\n");
+  // The text stands as it was when there is nothing to change, down to its spaces.
+  for (std::string text :
+       {"{\"torch_dtype\":\"float32\" ,\"x\":1.50}", "{ \"x\":[1,2] }\n\n", "{}", "[\"dtype\"]",
+        "not JSON", ""})
+    EXPECT_EQ(written(text, tensors()), text);
+  // Tensors of another type: their config is the caller's to say.
+  std::vector<uint16_t> halves = {0x3f80};
+  std::vector<TensorToWrite> mixed = tensors();
+  mixed.push_back({"d", DType::BF16, {1}, halves.data()});
+  EXPECT_EQ(written(config(bf16, bf16), mixed), config(bf16, bf16));
+}
+
 TEST_F(ModelFolder, ShardsAboveTheLimitHaveAnIndex) {
   writeModelFolder(folder_.path("out"), tensors(), "{}", "", 16);
   EXPECT_EQ(files("out"), (std::vector<std::string>{

@@ -275,6 +275,21 @@ TEST(ThreadCommunicator, APeerThatNeverComesRunsIntoTheTimeout) {
       << world.failure();
 }
 
+// The nanoseconds of such a time do not fit 64 bits: the wait ended before it began.
+TEST(ThreadCommunicator, ATimeoutOfCenturiesIsForEver) {
+  for (double timeout : {1e9, 1e10, 1e30, 1e300, std::numeric_limits<double>::infinity()}) {
+    ThreadWorld world(Mesh({{"cp", 2}}), timeout);
+    expectNoErrors(onRanks(world, [&](int rank) {
+      auto comm = world.create(rank, {"cp"});
+      for (int late : {0, 1}) {
+        if (rank == late)
+          std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the other waits by now
+        comm->barrier();
+      }
+    }));
+  }
+}
+
 TEST(ThreadCommunicator, AnUnknownTypeIsRefused) {
   ThreadWorld world(Mesh({{"cp", 1}}));
   uint16_t half = 0;
