@@ -223,6 +223,26 @@ class Cases(unittest.TestCase):
             self.assertIn(word, failed.err)
         self.assertFalse(output.exists())
 
+    def test_the_config_of_what_was_trained(self):
+        # The source was bf16, the result is fp32: transformers would have rounded it on loading.
+        samples = write_data([sample(self.random, 20)])
+        for keys in (("torch_dtype",), ("dtype",), ("torch_dtype", "dtype")):
+            with self.subTest(keys=keys):
+                folder = variant(**dict.fromkeys(keys, "bfloat16"))
+                if "dtype" not in keys:
+                    config = json.loads((folder / "config.json").read_text())
+                    del config["dtype"]
+                    (folder / "config.json").write_text(json.dumps(config))
+                source = json.loads((folder / "config.json").read_text())
+                result = run(plan(20, folder=folder), weights=folder, data=samples, steps=1, dump=False, output=True)
+                config = json.loads((result.output / "final" / "config.json").read_text())
+                self.assertEqual(list(config.items()), list((source | dict.fromkeys(keys, "float32")).items()))
+                for tensor in harness.compare_dump.load_file(result.output / "final" / "model.safetensors").values():
+                    self.assertEqual(tensor.dtype, numpy.float32)
+        # What needs no change is not written anew.
+        result = run(plan(20), data=samples, steps=1, dump=False, output=True)
+        self.assertEqual((result.output / "final" / "config.json").read_bytes(), (T / "config.json").read_bytes())
+
     # -----------------------------------------------------------------------------------------------------------------
     # Samples
     # -----------------------------------------------------------------------------------------------------------------
@@ -275,6 +295,23 @@ class Cases(unittest.TestCase):
             numbers = [number for step in range(3 * epoch + 1, 3 * epoch + 4) for number in result.samples(step)]
             self.assertEqual(sorted(numbers), list(range(10)))
 
+    def test_keys_that_mean_nothing(self):
+        # A misspelt or forgotten key was passed over without a word.
+        samples = [sample(self.random, 20, 9) | {"attention_mask": [1] * 20} for _ in range(3)]
+        extra = [samples[0] | {"id": 7, "positions": [1, 2]}, samples[1] | {"id": None}, samples[2] | {"id": "c", "source": {"a": []}}]
+        warning = "warning: keys that mean nothing here ({}): {}; known are input_ids, loss_mask, labels and position_ids"
+        options = dict(output=True, quiet=None, global_batch=3)
+        result = self.step(extra, 60, eval_data=write_data(extra[1:2]), **options)
+        lines = [line for line in result.err.splitlines() if "warning" in line]
+        self.assertEqual(lines, [warning.format("data", "id (3 lines), positions (1 lines), source (1 lines)"),
+                                 warning.format("eval_data", "id (1 lines)")])
+        self.assertEqual(result.event("data")["ignored_keys"], {"id": 3, "positions": 1, "source": 1})
+        self.assertEqual(result.event("eval_data")["ignored_keys"], {"id": 1})
+        plain = self.step(samples, 60, **options)
+        self.assertNotIn("warning", plain.err)
+        self.assertEqual(plain.event("data")["ignored_keys"], {})
+        harness.same_files(self, result.step(1), plain.step(1))
+
     def test_samples_without_an_answer(self):
         # sapientinc/HRM-Text #11: a batch in which every answer is empty crashed the backward.
         empty = [sample(self.random, length, 0) for length in (5, 9, 1)]
@@ -306,6 +343,15 @@ class Cases(unittest.TestCase):
         samples = [sample(self.random, 95) for _ in range(5)] + [sample(self.random, 20) for _ in range(5)]
         self.check(samples, 100, [("dp=2", None), ("dp=4", None), ("cp=2,dp=2", "zigzag")], packing="ffd", global_batch=6)
         self.check(samples[:5], 100, [("dp=2", None)], packing="ffd", global_batch=5)
+
+    def test_a_timeout_of_centuries(self):
+        # Its nanoseconds do not fit 64 bits: the first rank to wait gave up at once.
+        data = write_data([sample(self.random, 16) for _ in range(2)])
+        for mesh in ("cp=2", "dp=2"):
+            for timeout in ("1e10", "1e30"):
+                with self.subTest(mesh=mesh, timeout=timeout):
+                    options = dict(SGD, weights=T, data=data, steps=2, lr=0.5, output=fresh("output"), threads=2, quiet=True)
+                    call("sft-run", plan(16, mesh), *harness.flags(options), "--timeout", timeout).must()
 
     def test_learning_rates_do_not_depend_on_the_mesh(self):
         # jzhang38/EasyContext #21, huggingface/accelerate #662: the schedule was stepped once a process.

@@ -266,6 +266,16 @@ class Data(Errors):
         self.refused("40: error: not valid JSON (sample 2): syntax error while parsing value - invalid literal; last read: '0, N'",
                      '{"input_ids": [1, 2], "loss_mask": [0, NaN]}')
 
+    def test_long_numbers(self):
+        # A message as long as the number overflowed the stack.
+        digits = "1" * 200000
+        for number, shown in (("1." + digits, "1." + "1" * 58), ("0." + digits, "0." + "1" * 58), ("-1." + digits, "-1." + "1" * 57)):
+            self.refused(f"19: error: expected an integer (sample 2, input_ids[1]): {shown}",
+                         f'{{"input_ids": [1, {number}], "loss_mask": [0, 1]}}')
+        start = "number overflow parsing '"
+        self.refused(f"200018: error: not valid JSON (sample 2): {start}{'1' * (300 - len(start))}",
+                     f'{{"input_ids": [1, {digits}], "loss_mask": [0, 1]}}')
+
     def test_ids_outside_the_vocabulary(self):
         # allenai/open-instruct #1862: the limit was the tokenizer's base size instead of the rows of the embedding.
         for value in (320, -1, -100, 1 << 31):
@@ -335,6 +345,15 @@ class Plans(Errors):
         for plan in (self.plan_file(b""), self.plan_file(b"#!/bin/sh\n" + bytes(100)), T / "model.safetensors"):
             self.error('not a plan file ({plan}): it does not begin with "SFTPLAN"; make one with sftc compile', plan=plan)
 
+    def test_long_paths(self):
+        # The message holds the path, and matching the place at its start took a stack frame a character.
+        name = "a" * 100000
+        self.error("...", plan=name)
+        self.error("cannot open file ({data}): File name too long; name a file that can be read", data=name)
+        self.error("no such folder (weights): {weights}; a Hugging Face folder with model.safetensors or "
+                   "model.safetensors.index.json", weights=name)
+        self.error("cannot write into the folder (--output): {output}; choose another folder", output=name)
+
     def test_truncated(self):
         data = self.plan.read_bytes()
         for size in (10, 63, 64, len(data) // 2, len(data) - 1):
@@ -402,6 +421,21 @@ class Options(Errors):
         self.usage("Could not convert: --lr = fast; see sft-run --help", lr="fast")
         self.usage("Could not convert: --steps = 1.5; see sft-run --help", steps=1.5)
 
+    def test_ranges_of_fp32(self):
+        # The kernels take scalars in fp32, where these are infinite.
+        for name in ("lr", "min_lr", "weight_decay", "eps", "clip", "timeout"):
+            for value in (1e39, 1e300, float("inf")):
+                flag = "--" + name.replace("_", "-")
+                self.usage(f"value out of range ({flag}): {value}; a number that fits fp32", **{name: value})
+
+    def test_eps_of_zero(self):
+        # A weight that never had a gradient, as of a token that does not occur, became 0/0. 1e-60 is 0 in fp32.
+        for value in (0, 1e-60):
+            self.usage(f"value out of range (--eps): {value}; above 0, or a weight without a gradient becomes 0/0", eps=value)
+            self.usage(f"value out of range (--eps): {value}; above 0, or a weight without a gradient becomes 0/0", eps=value,
+                       optimizer="adamw")
+        harness.run(self.plan, data=self.data, steps=1, eps=0, optimizer="sgd")
+
     def test_names(self):
         for name, value, valid in (
             ("packing", "tight", "ffd, order or none"), ("optimizer", "lion", "adamw or sgd"),
@@ -418,6 +452,35 @@ class Options(Errors):
         self.error("the folder holds another run (--output): {output}; choose another folder or move this one away", output=used)
         self.error("cannot write into the folder (--output): {output}; choose another folder", output=self.data / "below-a-file")
         self.error("cannot write into the folder (--output): {output}; choose another folder", output=self.data)
+
+
+class NotFinite(unittest.TestCase):
+    """The last step's weights go through no loss that would tell."""
+
+    def check(self, mesh="", **options):
+        options = dict(data=write_data([GOOD] * 4), steps=1, global_batch=4, dump=False, output=True, check=False) | options
+        with self.subTest(mesh=mesh, **{name: options[name] for name in ("lr", "steps")}):
+            result = harness.run(harness.plan(64, mesh), **options)
+            self.assertRegex(result.err, r"\Asft-run: error: a weight is not finite \(after step 1, model\.[\w.]+\): -?(inf|nan); "
+                                         r"nothing was exported; lower --lr, [^\n]*\n\Z")
+            self.assertEqual(result.code, 1)
+            self.assertEqual(result.out, "")
+            self.assertEqual(sorted(path.name for path in result.output.iterdir()), ["metrics.jsonl", "run.json"])
+
+    def test_adamw(self):
+        for mesh in ("", "cp=2,dp=2"):
+            self.check(mesh, lr=3e38)
+            self.check(mesh, lr=1e30, weight_decay=1e30)
+
+    def test_sgd(self):
+        for mesh in ("", "dp=2"):
+            self.check(mesh, **harness.SGD | dict(lr=3e38))
+
+    def test_random_weights(self):
+        self.check(weights=None, random_weights=1, lr=1e30, weight_decay=1e30)
+
+    def test_an_early_end(self):
+        self.check(lr=1e30, weight_decay=1e30, steps=2, stop_after=1, lr_schedule="constant", warmup_steps=0)
 
 
 if __name__ == "__main__":

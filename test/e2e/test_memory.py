@@ -63,6 +63,18 @@ class Memory(unittest.TestCase):
         self.check_resident(GOLDENS / "t", 2048, "", 1)
         self.check_resident(GOLDENS / "t", 2048, "cp=2", 2)
 
+    def test_resident_memory_does_not_grow_with_the_step(self):
+        # The rows of all packs of a step lay in memory at once, each padded to the whole pack.
+        random = numpy.random.default_rng(0)
+        data, file = write_data([sample(random, 20) for _ in range(64)]), plan(8192)
+        peaks = {}
+        for batch in (1, 64):
+            result = harness.run(file, **dict(SGD, data=data, steps=1, lr=1e-3, packing="none", global_batch=batch, dump=False,
+                                              output=True))
+            peaks[batch] = json.loads((result.output / "run.json").read_text())["host_peak_bytes"]
+        print("\n  VmHWM " + ", ".join(f"{peak / MIB:.1f} MiB with {batch} packs a step" for batch, peak in peaks.items()))
+        self.assertLessEqual(peaks[64], peaks[1] + 8 * MIB)
+
     def test_resident_memory_of_the_real_model(self):
         self.need_model("model.safetensors")
         self.check_resident(MODEL, 128, "", 1)

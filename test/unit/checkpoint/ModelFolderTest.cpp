@@ -53,7 +53,8 @@ TEST_F(ModelFolder, HoldsWeightsConfigAndTokenizer) {
   EXPECT_EQ(out[3], 7);
 }
 
-// transformers loads a model in the dtype of its config.json: fp32 weights came back rounded to bf16.
+// transformers loads a model in the dtype of its config.json: fp32 weights came back rounded to
+// bf16.
 TEST_F(ModelFolder, ConfigHasTheDtypeOfTheTensors) {
   auto written = [&](const std::string &config, const std::vector<TensorToWrite> &tensors) {
     writeModelFolder(folder_.path("out"), tensors, config, "");
@@ -73,9 +74,8 @@ TEST_F(ModelFolder, ConfigHasTheDtypeOfTheTensors) {
             "{\n  \"torch_dtype\": \"float32\"\n}\n");
   EXPECT_EQ(written("{\"dtype\": \"bfloat16\"}", tensors()), "{\n  \"dtype\": \"float32\"\n}\n");
   // The text stands as it was when there is nothing to change, down to its spaces.
-  for (std::string text :
-       {"{\"torch_dtype\":\"float32\" ,\"x\":1.50}", "{ \"x\":[1,2] }\n\n", "{}", "[\"dtype\"]",
-        "not JSON", ""})
+  for (std::string text : {"{\"torch_dtype\":\"float32\" ,\"x\":1.50}", "{ \"x\":[1,2] }\n\n", "{}",
+                           "[\"dtype\"]", "not JSON", ""})
     EXPECT_EQ(written(text, tensors()), text);
   // Tensors of another type: their config is the caller's to say.
   std::vector<uint16_t> halves = {0x3f80};

@@ -170,7 +170,8 @@ TEST(WorkerPool, AThreadThatCannotStartIsAnError) {
   if (sanitized)
     GTEST_SKIP() << "a sanitizer ends the process when memory runs out";
   EXPECT_EXIT(startMoreThreadsThanFit(), testing::ExitedWithCode(0),
-              "^cannot start a thread \\(--threads\\): 1000 for a rank, [0-9]+ are running: .*; take fewer\n$");
+              "^cannot start a thread \\(--threads\\): 1000 for a rank, [0-9]+ are running: .*; "
+              "take fewer\n$");
 }
 
 } // namespace
