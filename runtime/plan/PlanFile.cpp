@@ -111,7 +111,8 @@ std::string joinProblems(const std::string &name, const std::vector<std::string>
 }
 
 std::vector<uint8_t> readFile(const std::string &path, size_t limit) {
-  if (std::filesystem::is_directory(path))
+  std::error_code unreadable; // said below, when the file is opened
+  if (std::filesystem::is_directory(path, unreadable))
     fail("cannot read plan (", path, "): it is a folder; name a plan file");
   std::ifstream file(path, std::ios::binary);
   if (!file)
