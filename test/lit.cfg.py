@@ -18,3 +18,5 @@ llvm_config.add_tool_substitutions(
     [ToolSubst(name, FindTool(name), unresolved="ignore") for name in tools], [config.sft_tools_dir]
 )
 llvm_config.with_environment("PATH", [config.sft_tools_dir, config.llvm_tools_dir], append_path=True)
+# The packaged LLVM is not built with AddressSanitizer: it does not lift what our copies of its inline allocators poison.
+llvm_config.with_environment("ASAN_OPTIONS", "allow_user_poisoning=0")

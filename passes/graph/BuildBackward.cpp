@@ -116,6 +116,7 @@ struct BuildBackwardPass : public sftc::impl::BuildBackwardBase<BuildBackwardPas
     }
     Value seed;
     auto train = cast<func::FuncOp>(forward->clone());
+    module.insert(forward->getIterator(), train);
     for (unsigned i = 0; i < train.getNumArguments(); ++i) {
       auto table = train.getArgAttrOfType<StringAttr>(i, kTableAttr);
       if (table && table.getValue() == "weights")
@@ -125,7 +126,6 @@ struct BuildBackwardPass : public sftc::impl::BuildBackwardBase<BuildBackwardPas
       forward.emitError() << "has no argument with " << kTableAttr << " = \"weights\", the share of each target in the loss";
       return signalPassFailure();
     }
-    module.insert(forward->getIterator(), train);
     train.setName("train");
     forward.setName("evaluate");
     if (failed(Backward(train).run(seed)))

@@ -156,7 +156,8 @@ private:
         made.insert(each);
       result.replaceAllUsesExcept(moved, made);
       held_[moved] = target;
-      global_[moved] = global_[result];
+      RankedTensorType type = global_[result]; // a copy: the insertion may move the entry
+      global_[moved] = type;
     }
     return success();
   }
@@ -194,7 +195,8 @@ private:
         firstNewArgument_ = block.getNumArguments();
       whole = block.addArgument(global_[argument], argument.getLoc());
       held_[whole] = ShardingAttr::replicated(module_.getContext(), global_[argument].getRank());
-      global_[whole] = global_[argument];
+      RankedTensorType type = global_[argument]; // a copy: the insertion may move the entry
+      global_[whole] = type;
       NamedAttrList attributes(function_.getArgAttrDict(argument.getArgNumber()));
       attributes.erase(kShardingsAttr);
       attributes.set(kWholeAttr, builder_.getUnitAttr());
