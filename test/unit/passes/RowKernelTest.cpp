@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <dlfcn.h>
@@ -397,7 +398,7 @@ TEST_P(RowKernelTest, EqualsTheInterpreter) {
         EXPECT_TRUE(generated.memory[i]->guardsIntact())
             << entry.name << " writes outside operand " << i;
         if (!generated.operand(i).output) {
-          EXPECT_EQ(std::memcmp(inputs[i].data(), generated.memory[i]->data(), inputs[i].size()), 0)
+          EXPECT_TRUE(std::equal(inputs[i].begin(), inputs[i].end(), generated.memory[i]->data()))
               << entry.name << " writes its input " << i;
           continue;
         }
