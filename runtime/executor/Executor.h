@@ -1,7 +1,7 @@
 //===- Executor.h - the programs of a plan on one rank ---------------------------===//
 //
 // An executor owns the memory of one rank. It binds instances of programs, once, and runs them any
-// number of times; a run allocates nothing and looks nothing up.
+// number of times; a run allocates nothing that grows with the problem.
 //
 //===--------------------------------------------------------------------------===//
 #ifndef RUNTIME_EXECUTOR_EXECUTOR_H
